@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Line, LqFit};
 use sterna_core::place::storage::{
-    Bounds, Cycle, Datastore, Disk, Due, Inventory, Over, Past, Pinned, REST, Rest, Rule,
-    Strength, Wish, advise_where, conflict,
+    Bounds, COOLDOWN, Cooldown, Cycle, Datastore, Disk, Due, Inventory, Over, PastMove,
+    Pinned, Rule, Strength, Wish, advise_where, conflict,
 };
 
 const GIB: u64 = 1 << 30;
@@ -189,8 +189,8 @@ impl Estate {
     }
 
     fn disk(&self, disk: &Member) -> Disk {
-        let past = |end: &Nanos| Past { ago: self.now.since(*end), ours: true };
-        let past: Vec<Past> = disk.ended.iter().map(past).collect();
+        let past = |end: &Nanos| PastMove { ago: self.now.since(*end), ours: true };
+        let past: Vec<PastMove> = disk.ended.iter().map(past).collect();
         let outstanding = disk.loads[self.phase()];
         let store = &self.stores[disk.at];
         let takes = (store.unloaded + store.slope * outstanding).max(0.01) / 1e3;
@@ -202,7 +202,7 @@ impl Estate {
             promised: 0,
             outstanding,
             iops: outstanding / takes / 4.0,
-            pinned: moves.or(Rest::of(&past).map(Pinned::Moved)),
+            pinned: moves.or(Cooldown::of(&past).map(Pinned::Moved)),
         }
     }
 
@@ -334,7 +334,7 @@ proptest! {
         for disk in &estate.disks {
             for (ended, began) in disk.ended.iter().zip(disk.began.iter().skip(1)) {
                 let rested = began.since(*ended);
-                prop_assert!(rested >= REST, "a disk has rested for {rested}");
+                prop_assert!(rested >= COOLDOWN, "a disk has rested for {rested}");
             }
             // Since the loads have stayed the same, it does not go to and fro: where others
             // have left it may come back, but once.

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::predict::{
-    Ends, Lesson, Move, Outcome, Prediction, Scores, Share, Shown, Source, Speed, Terms,
-    Weakest, Work,
+    Ends, Lesson, Move, Prediction, PredictionOutcome, Scores, Share, Shown, Source,
+    Speed, Terms, Weakest, Work,
 };
 
 const MIB: f64 = (1 << 20) as f64;
@@ -279,25 +279,26 @@ fn nothing_takes_longer_than_a_year() {
 #[test]
 fn how_right_predictions_were_is_counted() {
     let range = (80.0, 125.0);
-    let took = |took| Outcome { likely: 100.0, range, took, kept: None };
+    let took = |took| PredictionOutcome { likely: 100.0, range, took, kept: None };
     let scores = Scores::of(&[took(105.0), took(90.0), took(200.0)]);
     assert_eq!((scores.count, scores.within), (3, 2));
     assert!((scores.median_error - 0.1).abs() < 1e-9, "{scores:?}");
     assert_eq!(Scores::of(&[]), Scores::default());
-    let nothing = Outcome { likely: 0.0, range: (0.0, 0.0), took: 3.0, kept: None };
+    let nothing =
+        PredictionOutcome { likely: 0.0, range: (0.0, 0.0), took: 3.0, kept: None };
     assert_eq!(Scores::of(&[nothing]).count, 0);
 }
 
 #[test]
 fn what_the_application_kept_is_held_against_what_was_said_of_it() {
     let range = (80.0, 125.0);
-    let kept = |told, kept| Outcome {
+    let kept = |told, kept| PredictionOutcome {
         likely: 100.0,
         range,
         took: 100.0,
         kept: Some((told, kept)),
     };
-    let alone = Outcome { kept: None, ..kept(0.0, 0.0) };
+    let alone = PredictionOutcome { kept: None, ..kept(0.0, 0.0) };
     // One asked for more in the end than in the beginning: it lost nothing.
     let scores = Scores::of(&[kept(0.97, 0.95), kept(0.5, 0.8), kept(1.0, 1.4), alone]);
     assert_eq!((scores.count, scores.beside), (4, 3));

@@ -1,8 +1,8 @@
 //! Which past move's guard says where the next one begins.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Experience, Turned};
-use sterna_core::mirror::Manner;
+use sterna_core::guard::{Experience, TrialExperience};
+use sterna_core::mirror::CopyMode;
 use sterna_core::predict::{
     Ends, Lesson, Move, Prediction, Speed, Terms, Work, experience,
 };
@@ -17,15 +17,15 @@ fn work(outstanding: f64) -> Work {
 
 /// What a guard has found out beside it, known by its rate.
 fn known(outstanding: f64, rate: f64) -> Experience {
-    let turns = Some(Turned {
-        manner: Manner::Short,
+    let trials = Some(TrialExperience {
+        mode: CopyMode::ShortChunks,
         rate,
-        price: 1e-9,
+        marginal_cost: 1e-9,
         slowing: 1e-9,
         noise: 0.02,
         iops: outstanding * 1000.0,
     });
-    Experience { turns, within: None }
+    Experience { trials, latency: None }
 }
 
 fn lesson(ends: Ends, outstanding: f64, rate: f64) -> Lesson {
@@ -43,7 +43,7 @@ fn lesson(ends: Ends, outstanding: f64, rate: f64) -> Lesson {
 
 /// The rate that the guard of a move beside 4 requests begins with.
 fn begins_with(lessons: &[Lesson]) -> Option<f64> {
-    experience(lessons, &work(4.0), &KEEP)?.turns.map(|it| it.rate)
+    experience(lessons, &work(4.0), &KEEP)?.trials.map(|it| it.rate)
 }
 
 #[test]

@@ -13,7 +13,8 @@ use sterna_api::{
 use sterna_core::guard::Experience;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::{
-    self, Ends, Lesson, Move, Outcome, Scores, Shown, Source, Speed, Terms, Week, Work,
+    self, Ends, Lesson, Move, PredictionOutcome, Scores, Shown, Source, Speed, Terms,
+    Week, Work,
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_os::clock;
@@ -153,7 +154,7 @@ impl Daemon {
     /// How right predictions were.
     pub(crate) fn prediction_scores(&self) -> Result<PredictionScores> {
         let ended = self.store.predicted_migrations(SCORED)?;
-        let outcomes: Vec<Outcome> = ended.iter().filter_map(outcome).collect();
+        let outcomes: Vec<PredictionOutcome> = ended.iter().filter_map(outcome).collect();
         let scores = Scores::of(&outcomes);
         Ok(PredictionScores {
             moves: scores.count as u64,
@@ -299,11 +300,16 @@ fn lesson(record: &MigrationRecord, ends: Ends) -> Option<Lesson> {
     })
 }
 
-fn outcome(record: &MigrationRecord) -> Option<Outcome> {
+fn outcome(record: &MigrationRecord) -> Option<PredictionOutcome> {
     let (told, report) = (record.forecast?.predicted?, record.report?);
     let range = (told.least_s, told.most_s);
     let kept = told.kept.zip(record.application.kept());
-    Some(Outcome { likely: told.likely_s, range, took: report.duration_s, kept })
+    Some(PredictionOutcome {
+        likely: told.likely_s,
+        range,
+        took: report.duration_s,
+        kept,
+    })
 }
 
 /// What a move is held to, as predictions see it.

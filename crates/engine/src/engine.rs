@@ -2,7 +2,7 @@
 //!
 //! All calls block until they are done and may come from any thread; none may
 //! come from a reactor. A call that concerns a disk is carried out on the
-//! disk's reactor, as a letter with an answer.
+//! disk's reactor, as a message with an answer.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use crate::export::vhost::{Served, Server};
 use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec, OpenError};
 use crate::io::{self, IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
-use crate::mailbox::{Letter, Mailbox};
+use crate::mailbox::{Mailbox, ReactorMessage};
 use crate::migrate::Migrations;
 use crate::qos;
 use crate::reactor::{Reactor, Shared, TurnedAway};
@@ -309,14 +309,14 @@ impl Engine {
         let place = directory.hide(disk).ok_or(EngineError::NotAttached)?;
         self.unserve(disk);
         let (done, gone) = mpsc::channel();
-        let letter: Letter = Box::new(move |reactor| {
+        let message: ReactorMessage = Box::new(move |reactor| {
             // The sender is dropped with the closure at the latest.
             let done = move || {
                 let _ = done.send(());
             };
             reactor.detach(place.index, Box::new(done));
         });
-        self.0.shared.mailboxes[place.reactor].post(letter);
+        self.0.shared.mailboxes[place.reactor].post(message);
         let gone = gone.recv().map_err(|_| EngineError::Stopped);
         io::closed();
         directory.remove(disk);
@@ -388,8 +388,9 @@ impl Engine {
         f: impl FnOnce(&mut Reactor) -> T + Send + 'static,
     ) -> Result<T, EngineError> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let letter: Letter = Box::new(move |reactor| drop(answer.send(f(reactor))));
-        self.0.shared.mailboxes[reactor].post(letter);
+        let message: ReactorMessage =
+            Box::new(move |reactor| drop(answer.send(f(reactor))));
+        self.0.shared.mailboxes[reactor].post(message);
         answered.recv().map_err(|_| EngineError::Stopped)
     }
 

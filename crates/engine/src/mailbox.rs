@@ -1,7 +1,7 @@
-//! The way from other threads to a reactor: letters, and an event that wakes it.
+//! The way from other threads to a reactor: messages, and an event that wakes it.
 //!
-//! A letter is something to do on the reactor. There is one kind of letter, so
-//! whoever adds a control call needs no new message type; what a letter may do
+//! A message is something to do on the reactor. There is one kind of message, so
+//! whoever adds a control call needs no new message type; what a message may do
 //! is what `Reactor` offers.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,55 +11,55 @@ use crate::io::{drain, eventfd, signal};
 use crate::reactor::Reactor;
 
 /// Something to do on a reactor.
-pub(crate) type Letter = Box<dyn FnOnce(&mut Reactor) + Send>;
+pub(crate) type ReactorMessage = Box<dyn FnOnce(&mut Reactor) + Send>;
 
 pub(crate) struct Mailbox {
-    letters: Mutex<Letters>,
+    inbox: Mutex<Inbox>,
     event: OwnedFd,
 }
 
-struct Letters {
-    waiting: Vec<Letter>,
+struct Inbox {
+    waiting: Vec<ReactorMessage>,
     /// The reactor has ended; nothing is taken any more.
     closed: bool,
 }
 
 impl Mailbox {
     pub(crate) fn new() -> std::io::Result<Mailbox> {
-        let letters = Letters { waiting: Vec::new(), closed: false };
-        Ok(Mailbox { letters: Mutex::new(letters), event: eventfd()? })
+        let inbox = Inbox { waiting: Vec::new(), closed: false };
+        Ok(Mailbox { inbox: Mutex::new(inbox), event: eventfd()? })
     }
 
-    /// Hands a letter over; false (and the letter is dropped) if the reactor has
+    /// Hands a message over; false (and the message is dropped) if the reactor has
     /// ended.
-    pub(crate) fn post(&self, letter: Letter) -> bool {
-        let mut letters = self.letters.lock().expect("nothing panics with the lock");
-        if letters.closed {
+    pub(crate) fn post(&self, message: ReactorMessage) -> bool {
+        let mut inbox = self.inbox.lock().expect("nothing panics with the lock");
+        if inbox.closed {
             return false;
         }
-        letters.waiting.push(letter);
-        let first = letters.waiting.len() == 1;
-        drop(letters);
+        inbox.waiting.push(message);
+        let first = inbox.waiting.len() == 1;
+        drop(inbox);
         if first {
             signal(&self.event);
         }
         true
     }
 
-    /// Takes all letters, in order.
-    pub(crate) fn take(&self) -> Vec<Letter> {
+    /// Takes all messages, in order.
+    pub(crate) fn take(&self) -> Vec<ReactorMessage> {
         drain(&self.event);
         std::mem::take(
-            &mut self.letters.lock().expect("nothing panics with the lock").waiting,
+            &mut self.inbox.lock().expect("nothing panics with the lock").waiting,
         )
     }
 
-    /// No more letters. Those that wait are dropped, which tells their senders.
+    /// No more messages. Those that wait are dropped, which tells their senders.
     pub(crate) fn close(&self) {
-        let mut letters = self.letters.lock().expect("nothing panics with the lock");
-        letters.closed = true;
-        let dropped = std::mem::take(&mut letters.waiting);
-        drop(letters);
+        let mut inbox = self.inbox.lock().expect("nothing panics with the lock");
+        inbox.closed = true;
+        let dropped = std::mem::take(&mut inbox.waiting);
+        drop(inbox);
         drop(dropped);
     }
 }

@@ -3,7 +3,7 @@
 //! Two kinds of requests pass here before they reach an image: those of guests, as
 //! they come in (so what waits is not yet in flight for a mirror), and the copier's
 //! operations on either image. The destination's part of a mirrored write does not: its
-//! guest has had its turn, and waits. Nor do questions, which cost a datastore little, and
+//! guest was admitted, and waits. Nor do questions, which cost a datastore little, and
 //! flushes: a database that commits holds everything up for one, and a limit is to slow a
 //! guest, not to stop it. They are counted, so who makes nothing else is seen
 //! (`measure::Window::flushes`). Zeroes that are written out and
@@ -38,7 +38,7 @@ pub(crate) const TIMER: u32 = 2;
 /// place is held. It only bounds what a wake that went astray would cost.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
 
-/// What waits for its turn.
+/// What waits for admission.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// A guest's request.
@@ -61,7 +61,7 @@ struct Store {
     held: Sum,
 }
 
-/// The requests that have had their turn and not ended, by the time of it: so many in
+/// The requests that were admitted and not ended, by the time of it: so many in
 /// each tenth of a second, of which there are no more than requests.
 #[derive(Debug, Default)]
 struct UnderWay(BTreeMap<u64, u32>);
@@ -106,9 +106,9 @@ impl Copied {
     }
 }
 
-/// A request's turn: where it was given, and what has to be given back.
+/// A request's admission: where it was given, and what has to be given back.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Admission {
     store: u32,
     permit: Permit,
     /// When it started.
@@ -166,7 +166,7 @@ pub(crate) struct Qos {
     number: u32,
     migration: Arc<Class>,
     stores: Slab<Store>,
-    ready: VecDeque<(Item, Turn)>,
+    ready: VecDeque<(Item, Admission)>,
     wakes: u64,
     alarm: Alarm,
 }
@@ -257,19 +257,19 @@ impl Qos {
         gone
     }
 
-    /// A request has come: its turn, if that is now. Else it will be `ready`.
+    /// A request has come: its admission, if that is now. Else it will be `ready`.
     pub(crate) fn arrive(
         &mut self,
         now: Nanos,
         flow: &Flow,
         cost: Cost,
         item: Item,
-    ) -> Option<Turn> {
+    ) -> Option<Admission> {
         let Store { scheduler: store, under_way, .. } =
             self.stores.get_mut(flow.store)?;
         if let Some((_, permit)) = store.arrive(now, flow.id, cost, item) {
             under_way.begin(now);
-            return Some(Turn { store: flow.store, permit, at: now });
+            return Some(Admission { store: flow.store, permit, at: now });
         }
         self.look(now, flow.store);
         None
@@ -287,16 +287,16 @@ impl Qos {
         match store.scheduler.arrive(now, flow.id, cost, item) {
             Some((item, permit)) => {
                 store.under_way.begin(now);
-                let turn = Turn { store: flow.store, permit, at: now };
-                self.ready.push_back((item, turn));
+                let admission = Admission { store: flow.store, permit, at: now };
+                self.ready.push_back((item, admission));
             }
             None => self.look(now, flow.store),
         }
     }
 
     /// A request is done.
-    pub(crate) fn done(&mut self, now: Nanos, turn: Turn) {
-        let Turn { store: number, permit, at } = turn;
+    pub(crate) fn done(&mut self, now: Nanos, admission: Admission) {
+        let Admission { store: number, permit, at } = admission;
         let Some(Store { scheduler: store, under_way, .. }) = self.stores.get_mut(number)
         else {
             return;
@@ -311,10 +311,10 @@ impl Qos {
         self.drop_if_unused(number);
     }
 
-    /// The copier has done something that had its turn.
-    pub(crate) fn copied(&mut self, now: Nanos, turn: Turn, copied: Copied) {
-        let (store, started) = (turn.store, turn.at);
-        self.done(now, turn);
+    /// The copier has done something that was admitted.
+    pub(crate) fn copied(&mut self, now: Nanos, admission: Admission, copied: Copied) {
+        let (store, started) = (admission.store, admission.at);
+        self.done(now, admission);
         self.count(now, store, copied, started);
     }
 
@@ -376,7 +376,7 @@ impl Qos {
         };
         while let Some((item, permit)) = store.next(now) {
             under_way.begin(now);
-            self.ready.push_back((item, Turn { store: number, permit, at: now }));
+            self.ready.push_back((item, Admission { store: number, permit, at: now }));
         }
         self.wakes |= store.take_wakes();
     }
@@ -401,7 +401,7 @@ impl Qos {
     }
 
     /// The next that may start.
-    pub(crate) fn next_ready(&mut self) -> Option<(Item, Turn)> {
+    pub(crate) fn next_ready(&mut self) -> Option<(Item, Admission)> {
         self.ready.pop_front()
     }
 

@@ -1,9 +1,9 @@
 //! One thread, one `Io`, and the disks and connections that live on it.
 //!
-//! A turn of the loop:
+//! An iteration of the loop:
 //!
-//! 1. `wait` submits everything of the last turn and brings completions.
-//! 2. Each goes to its owner; then timers that are due; then letters.
+//! 1. `wait` submits everything of the last iteration and brings completions.
+//! 2. Each goes to its owner; then timers that are due; then messages.
 //! 3. Until nothing moves any more: answers of images go to their disks,
 //!    answers of disks to their connections, and connections that were touched
 //!    work off what they have.
@@ -15,10 +15,10 @@
 //! could come back to the caller: they leave answers in queues, which the loop
 //! delivers.
 
+mod accept;
+mod backpressure;
 mod devices;
-mod entrance;
-mod hunger;
-mod letters;
+mod messages;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,7 +44,7 @@ use crate::qos::{self, Item, Qos};
 use crate::slab::Slab;
 use crate::timer::Timers;
 
-/// Timers that fire in one turn. More wait for the next turn, which comes at once;
+/// Timers that fire in one iteration. More wait for the next one, which comes at once;
 /// so that one that is set again and again cannot keep the kernel from being asked.
 const FIRES_MAX: usize = 1024;
 
@@ -54,7 +54,7 @@ pub(crate) const LINGER: Duration = Duration::from_secs(6);
 
 /// Tags of the reactor's own operations and timers.
 const MAILBOX: u32 = 0;
-const LOOK_TIMER: u32 = 1;
+const STALL_TIMER: u32 = 1;
 
 /// Clients that did not get in, since the start.
 #[derive(Debug, Default)]
@@ -95,21 +95,21 @@ pub(crate) struct Reactor {
     devices: Slab<Device>,
     handshakes: Slab<Handshake>,
     listeners: Slab<Bound>,
-    /// Connections to be worked on in this turn.
+    /// Connections to be worked on in this iteration.
     touched: VecDeque<u32>,
-    /// Connections to be flushed in this turn.
+    /// Connections to be flushed in this iteration.
     worked: Vec<u32>,
-    /// Machines' disks to be worked on in this turn, and then to be flushed.
+    /// Machines' disks to be worked on in this iteration, and then to be flushed.
     stirred: VecDeque<u32>,
     drained: Vec<u32>,
     /// Connections that wait for memory, in order of their coming.
-    line: VecDeque<u32>,
+    memory_line: VecDeque<u32>,
     /// Disks where less waits than before, and connections stand behind that.
     eased: Vec<u32>,
     /// Connections that wait for the portion of their datastore, by its number, in order
     /// of their coming.
-    crowds: BTreeMap<u32, VecDeque<u32>>,
-    looking: bool,
+    portion_lines: BTreeMap<u32, VecDeque<u32>>,
+    watches_stalls: bool,
     answers: Vec<Answer>,
     /// When the disks' windows were last taken.
     counted: Nanos,
@@ -162,10 +162,10 @@ impl Reactor {
             worked: Vec::new(),
             stirred: VecDeque::new(),
             drained: Vec::new(),
-            line: VecDeque::new(),
+            memory_line: VecDeque::new(),
             eased: Vec::new(),
-            crowds: BTreeMap::new(),
-            looking: false,
+            portion_lines: BTreeMap::new(),
+            watches_stalls: false,
             answers: Vec::new(),
             counted: now,
             closing: Vec::new(),
@@ -229,7 +229,7 @@ impl Reactor {
             }
             Owner::Handshake(key) => self.handshake(key, Some(completion)),
             Owner::Listener(key) => self.accept(key),
-            Owner::Reactor => self.read_letters(),
+            Owner::Reactor => self.read_messages(),
             Owner::Disk(_) => {}
         }
     }
@@ -254,7 +254,7 @@ impl Reactor {
             }
             Owner::Listener(key) => self.listen_on(key),
             Owner::Reactor if token.tag == qos::TIMER => self.cx.qos.fired(self.cx.now),
-            Owner::Reactor => self.look(),
+            Owner::Reactor => self.close_stalled(),
             Owner::Device(key) => self.wake_device(key),
             Owner::Connection(_) => {}
         }
@@ -270,8 +270,11 @@ impl Reactor {
             } else if let Some(key) = self.stirred.pop_front() {
                 self.work_device(key);
             } else if let Some(disk) = self.eased.pop() {
-                self.follow(disk);
-            } else if self.is_quiet() && !self.feed() && !self.admit() && self.is_quiet()
+                self.serve_behind_disk(disk);
+            } else if self.is_quiet()
+                && !self.serve_memory_line()
+                && !self.serve_portion_lines()
+                && self.is_quiet()
             {
                 break;
             }
@@ -289,7 +292,7 @@ impl Reactor {
         }
     }
 
-    /// Whether nothing is left to do in this turn. Who could not go on may have begun
+    /// Whether nothing is left to do in this iteration. Who could not go on may have begun
     /// something all the same.
     fn is_quiet(&self) -> bool {
         self.cx.finished.is_empty()
@@ -301,22 +304,22 @@ impl Reactor {
 
     /// Gives their disks what may start now.
     fn start_ready(&mut self) {
-        while let Some((item, turn)) = self.cx.qos.next_ready() {
+        while let Some((item, admission)) = self.cx.qos.next_ready() {
             let (Item::Guest { disk: key, .. } | Item::Copy { disk: key, .. }) = item;
             let Some(disk) = self.disks.get_mut(key) else {
-                self.cx.qos.done(self.cx.now, turn);
+                self.cx.qos.done(self.cx.now, admission);
                 continue;
             };
             match item {
                 Item::Guest { request, .. } => {
-                    disk.start(&mut self.cx, request, Some(turn));
+                    disk.start(&mut self.cx, request, Some(admission));
                 }
                 Item::Copy { image, ticket, .. } => {
-                    disk.start_copy(&mut self.cx, image, ticket, turn);
+                    disk.start_copy(&mut self.cx, image, ticket, admission);
                 }
             }
             self.deliver_disk(key);
-            self.follow(key);
+            self.serve_behind_disk(key);
         }
     }
 
@@ -391,15 +394,15 @@ impl Reactor {
         let disk = connection.disk;
         self.worked.push(key);
         match refusal {
-            Some(Refusal::Memory) => self.stand_in_line(key),
-            Some(Refusal::Turns) => self.stand_behind(key),
-            Some(Refusal::Datastore) => self.join_crowd(key),
+            Some(Refusal::Memory) => self.wait_for_memory(key),
+            Some(Refusal::Admission) => self.wait_behind_disk(key),
+            Some(Refusal::Datastore) => self.wait_for_portion(key),
             None => {}
         }
         // A driver may have answered at once.
         self.deliver_disk(disk);
         if left {
-            self.follow(disk);
+            self.serve_behind_disk(disk);
         }
     }
 
@@ -408,9 +411,9 @@ impl Reactor {
         connection.flush(&mut self.cx);
         if connection.is_gone() {
             let disk = connection.disk;
-            self.leave_crowd(key);
+            self.stop_waiting_for_portion(key);
             self.connections.remove(key);
-            self.line.retain(|waiting| *waiting != key);
+            self.memory_line.retain(|waiting| *waiting != key);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             if let Some(disk) = self.disks.get_mut(disk) {
                 disk.core.has_gone(Client::Connection(key));

@@ -58,9 +58,9 @@ pub struct Requests {
 /// How long a request took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
-    /// It waited for its turn.
+    /// It waited for admission.
     pub(crate) queue: Nanos,
-    /// From its turn to its answer.
+    /// From admission to its answer.
     pub(crate) service: Nanos,
 }
 

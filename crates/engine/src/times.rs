@@ -1,6 +1,6 @@
 //! How long requests of one kind took: response, queue and service time.
 //!
-//! Histograms of some 20 KiB each. A request that had its turn at once was at the
+//! Histograms of some 20 KiB each. A request that was admitted at once was at the
 //! device for all of its time: as long as none has waited there is one histogram, and
 //! the others are made with the first that does, from what that one says.
 
@@ -54,12 +54,12 @@ impl Times {
         &self.response
     }
 
-    /// What they waited for their turn; nothing if none ever had to.
+    /// What they waited for admission; nothing if none ever had to.
     pub fn queue(&self) -> Option<&Histogram<u64>> {
         self.waited.as_ref().map(|waited| &waited.queue)
     }
 
-    /// From their turn to their answer.
+    /// From admission to their answer.
     pub fn service(&self) -> &Histogram<u64> {
         self.waited.as_ref().map_or(&self.response, |waited| &waited.service)
     }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use common::{Client, Random};
-use sterna_core::mirror::{Allowance, Commit, Control, End, Phase, Progress};
+use sterna_core::mirror::{Allowance, Commit, Control, MirrorEnd, Phase, Progress};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_core::{DiskId, Nanos};
 use sterna_engine::boot::BootId;
@@ -84,7 +84,7 @@ fn spec(folder: &Path, size: usize) -> MigrationSpec {
 }
 
 /// Answers the steps of the switch-over until the end.
-fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (End, Progress) {
+fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (MirrorEnd, Progress) {
     let mut ended = None;
     loop {
         match events.recv_timeout(LONG).expect("the migration goes on") {
@@ -99,7 +99,7 @@ fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (End, Progress) {
 }
 
 /// Starts the migration and runs it to its end.
-fn migrate(engine: &Engine, spec: &MigrationSpec) -> (End, Progress) {
+fn migrate(engine: &Engine, spec: &MigrationSpec) -> (MirrorEnd, Progress) {
     let (sender, events) = mpsc::channel();
     engine.migrate(spec, sender).expect("starts");
     run(engine, &events)
@@ -140,7 +140,7 @@ fn an_idle_disk_moves_and_stays_sparse() {
         let mut spec = spec(folder.path(), content.len());
         spec.options.verify = true;
         let (end, progress) = migrate(&engine, &spec);
-        assert_eq!(end, End::Completed);
+        assert_eq!(end, MirrorEnd::Completed);
         assert_eq!(progress.verified, Some(progress.total));
         let destination = folder.path().join("destination");
         assert!(fs::read(&destination).unwrap() == content, "the same bytes");
@@ -165,12 +165,12 @@ fn a_cancelled_migration_can_be_followed_by_another() {
     let progress = engine.progress(spec.id).expect("under way");
     assert!(matches!(progress.phase, Phase::Paused(_)));
     engine.control(spec.id, Control::Cancel).expect("cancels");
-    assert_eq!(run(&engine, &events).0, End::Cancelled);
+    assert_eq!(run(&engine, &events).0, MirrorEnd::Cancelled);
     assert!(engine.progress(spec.id).is_err(), "it is over");
 
     spec.id = MigrationId(2);
     spec.options.paused = false;
-    assert_eq!(migrate(&engine, &spec).0, End::Completed);
+    assert_eq!(migrate(&engine, &spec).0, MirrorEnd::Completed);
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
 }
 
@@ -192,7 +192,7 @@ fn what_somebody_else_wrote_into_a_hole_of_the_copy_is_gone_at_the_end() {
     drop(other);
     engine.distrust(spec.id).expect("it is told");
     engine.control(spec.id, Control::Resume).expect("goes on");
-    assert_eq!(run(&engine, &events).0, End::Completed);
+    assert_eq!(run(&engine, &events).0, MirrorEnd::Completed);
     assert!(fs::read(destination).unwrap() == content, "the same bytes");
 }
 
@@ -221,7 +221,7 @@ fn who_asks_for_a_migration_that_is_just_starting_does_not_end_it() {
         let (sender, events) = mpsc::channel();
         engine.migrate(&spec, sender).expect("starts");
         engine.control(spec.id, Control::Cancel).expect("it is known");
-        assert_eq!(run(&engine, &events).0, End::Cancelled);
+        assert_eq!(run(&engine, &events).0, MirrorEnd::Cancelled);
     }
     over.store(true, Ordering::Relaxed);
     asks.join().expect("asks to the end");
@@ -250,7 +250,7 @@ fn a_migration_is_taken_up_again_where_an_engine_left_it() {
     spec.start = Start::Resume;
     spec.options.rate = None;
     let (end, progress) = migrate(&second, &spec);
-    assert_eq!(end, End::Completed);
+    assert_eq!(end, MirrorEnd::Completed);
     let copied = progress.copied.0;
     assert!(copied <= 5 * MIB as u64, "{copied} bytes of the last 3 MiB or so");
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
@@ -282,7 +282,7 @@ fn after_another_boot_only_what_differs_is_copied() {
     spec.start = Start::Resume;
     spec.boot = BootId([2; 16]);
     let (end, progress) = migrate(&second, &spec);
-    assert_eq!(end, End::Completed);
+    assert_eq!(end, MirrorEnd::Completed);
     assert_eq!(progress.copied.0, 64 << 10, "one region");
     assert!(fs::read(destination).unwrap() == content);
 }
@@ -299,7 +299,7 @@ fn on_a_file_system_that_shares_blocks_nothing_is_written_twice() {
     let mut spec = spec(&mount.0, content.len());
     spec.map = folder.path().join("map");
     let before = mount.used();
-    assert_eq!(migrate(&engine, &spec).0, End::Completed);
+    assert_eq!(migrate(&engine, &spec).0, MirrorEnd::Completed);
     let grown = mount.used().saturating_sub(before);
     assert!(fs::read(mount.0.join("destination")).unwrap() == content);
     assert!(grown < 8 * MIB as u64, "{grown} bytes more for 32 MiB of data");
@@ -367,7 +367,7 @@ fn a_limit_on_copies_slows_them_until_it_is_lifted() {
     let early = std::iter::from_fn(|| early().ok()).find(|event| !notices(event));
     assert!(early.is_none(), "it is held back: {early:?}");
     engine.set_terms(ClassId::MIGRATION, None).unwrap();
-    assert_eq!(run(&engine, &events).0, End::Completed);
+    assert_eq!(run(&engine, &events).0, MirrorEnd::Completed);
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
 }
 
@@ -400,7 +400,7 @@ fn a_guest_that_waits_for_its_turn_is_not_copied_beside() {
     assert_eq!(progress.copied.0, 0, "others still wait: {progress:?}");
     // Gone with its requests: that ends the wait as well.
     drop(client);
-    assert_eq!(run(&engine, &events).0, End::Completed);
+    assert_eq!(run(&engine, &events).0, MirrorEnd::Completed);
 }
 
 /// Writes parts of blocks here and there, many at once, until the migration is over; gives
@@ -449,7 +449,7 @@ fn parts_of_blocks_that_are_written_meanwhile_are_where_the_disk_goes() {
             let written = scope.spawn(|| write_parts(&mut client, content, &over));
             let (end, _) = migrate(&engine, &spec);
             over.store(true, Ordering::SeqCst);
-            assert_eq!(end, End::Completed);
+            assert_eq!(end, MirrorEnd::Completed);
             let written = written.join().expect("no error");
             let destination = fs::read(folder.path().join("destination")).unwrap();
             assert!(destination == written, "with {io:?}");
@@ -471,5 +471,5 @@ fn a_cancel_does_not_wait_for_copies_that_wait_for_their_turn() {
     let (sender, events) = mpsc::channel();
     engine.migrate(&spec, sender).expect("starts");
     engine.control(spec.id, Control::Cancel).expect("under way");
-    assert_eq!(run(&engine, &events).0, End::Cancelled);
+    assert_eq!(run(&engine, &events).0, MirrorEnd::Cancelled);
 }

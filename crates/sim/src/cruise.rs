@@ -4,7 +4,7 @@
 //! one of the loop's periods is full.
 
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::{CruiseControl, Other, Outcome, PERIOD};
+use sterna_core::guard::cruise::{CruiseControl, CruiseOutcome, Other, PERIOD};
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::Cruise;
 use sterna_core::qos::{ClassId, Terms};
@@ -27,7 +27,7 @@ impl Cruising {
     }
 
     /// What has become of the target.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &CruiseOutcome {
         self.control.outcome()
     }
 

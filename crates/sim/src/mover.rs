@@ -6,7 +6,7 @@
 use sterna_core::array::Kind;
 use sterna_core::mirror::{
     Action, Allowance, Commit, Config, Control, Counted, Event, Job, JobId, JobKind,
-    MemoryMap, Mirror, Notice, Outcome, Progress, Request, RequestId, RequestKind,
+    JobOutcome, MemoryMap, Mirror, Notice, Progress, Request, RequestId, RequestKind,
     Stored,
 };
 use sterna_core::{ByteRange, Nanos};
@@ -131,14 +131,14 @@ impl Mover {
         written: u64,
         orders: &mut Vec<Order>,
     ) {
-        let outcome = Outcome::Copied { written };
+        let outcome = JobOutcome::Copied { written };
         self.tell(now, Event::JobDone { job, outcome }, orders);
     }
 
     pub(crate) fn reply(&mut self, now: Nanos, reply: Reply, orders: &mut Vec<Order>) {
         let event = match reply {
             Reply::Scanned(job) => {
-                let outcome = Outcome::Scanned(Vec::new());
+                let outcome = JobOutcome::Scanned(Vec::new());
                 Event::JobDone { job: JobId(job), outcome }
             }
             Reply::Flushed => Event::Flushed(Ok(())),

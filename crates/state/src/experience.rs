@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use sterna_core::Nanos;
-use sterna_core::guard::{Experience, Turned, Within};
-use sterna_core::mirror::Manner;
+use sterna_core::guard::{Experience, LatencyExperience, TrialExperience};
+use sterna_core::mirror::CopyMode;
 
 /// An [`Experience`] in the state database's form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Learned {
     within: Option<LearnedWithin>,
 }
 
-/// A [`Turned`].
+/// A [`TrialExperience`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct LearnedTurns {
     manner: LearnedManner,
@@ -26,7 +26,7 @@ struct LearnedTurns {
     iops: f64,
 }
 
-/// A [`Within`].
+/// A [`LatencyExperience`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct LearnedWithin {
     rate: f64,
@@ -41,34 +41,35 @@ enum LearnedManner {
     AtOnce,
 }
 
-impl From<Manner> for LearnedManner {
-    fn from(manner: Manner) -> Self {
-        match manner {
-            Manner::Even => LearnedManner::Even,
-            Manner::Short => LearnedManner::Short,
-            Manner::AtOnce => LearnedManner::AtOnce,
+impl From<CopyMode> for LearnedManner {
+    fn from(mode: CopyMode) -> Self {
+        match mode {
+            CopyMode::Even => LearnedManner::Even,
+            CopyMode::ShortChunks => LearnedManner::Short,
+            CopyMode::Burst => LearnedManner::AtOnce,
         }
     }
 }
 
-impl From<LearnedManner> for Manner {
+impl From<LearnedManner> for CopyMode {
     fn from(manner: LearnedManner) -> Self {
         match manner {
-            LearnedManner::Even => Manner::Even,
-            LearnedManner::Short => Manner::Short,
-            LearnedManner::AtOnce => Manner::AtOnce,
+            LearnedManner::Even => CopyMode::Even,
+            LearnedManner::Short => CopyMode::ShortChunks,
+            LearnedManner::AtOnce => CopyMode::Burst,
         }
     }
 }
 
 impl From<Experience> for Learned {
     fn from(experience: Experience) -> Self {
-        let turns = experience.turns.map(|it| {
-            let Turned { manner, rate, price, slowing, noise, iops } = it;
-            LearnedTurns { manner: manner.into(), rate, price, slowing, noise, iops }
+        let turns = experience.trials.map(|it| {
+            let TrialExperience { mode, rate, marginal_cost, slowing, noise, iops } = it;
+            let (manner, price) = (mode.into(), marginal_cost);
+            LearnedTurns { manner, rate, price, slowing, noise, iops }
         });
         let within = experience
-            .within
+            .latency
             .map(|it| LearnedWithin { rate: it.rate, bound_ns: it.bound.0 });
         Learned { turns, within }
     }
@@ -76,12 +77,14 @@ impl From<Experience> for Learned {
 
 impl From<Learned> for Experience {
     fn from(learned: Learned) -> Self {
-        let turns = learned.turns.map(|it| {
+        let trials = learned.turns.map(|it| {
             let LearnedTurns { manner, rate, price, slowing, noise, iops } = it;
-            Turned { manner: manner.into(), rate, price, slowing, noise, iops }
+            let (mode, marginal_cost) = (manner.into(), price);
+            TrialExperience { mode, rate, marginal_cost, slowing, noise, iops }
         });
-        let within =
-            learned.within.map(|it| Within { rate: it.rate, bound: Nanos(it.bound_ns) });
-        Experience { turns, within }
+        let latency = learned
+            .within
+            .map(|it| LatencyExperience { rate: it.rate, bound: Nanos(it.bound_ns) });
+        Experience { trials, latency }
     }
 }

@@ -197,7 +197,8 @@ enum StageText {
     Waiting,
     Starting,
     Running,
-    Standing(#[serde(with = "FaultText")] Fault),
+    #[serde(rename = "standing")]
+    Stalled(#[serde(with = "FaultText")] Fault),
     Leaving(#[serde(with = "FaultText")] Fault),
     Moved,
     Failed(#[serde(with = "FaultText")] Fault),

@@ -9,10 +9,9 @@ mod vms;
 use std::time::Duration;
 
 use sterna_api::{Application, Figures, Provision, Report};
-use sterna_core::guard::{Experience, Turned, Within};
-use sterna_core::mirror::Manner;
+use sterna_core::guard::{Experience, LatencyExperience, TrialExperience};
+use sterna_core::mirror::CopyMode;
 use sterna_core::{Mark, Nanos};
-
 use tempfile::TempDir;
 
 use super::*;
@@ -74,16 +73,16 @@ fn a_location_that_means_nothing_is_an_error_of_the_database() {
 #[test]
 fn what_a_guard_has_found_out_comes_back_as_it_was() {
     let (dir, store, id) = moving();
-    let turns = Some(Turned {
-        manner: Manner::AtOnce,
+    let trials = Some(TrialExperience {
+        mode: CopyMode::Burst,
         rate: 1e7,
-        price: 2.5e-9,
+        marginal_cost: 2.5e-9,
         slowing: 1e-9,
         noise: 0.02,
         iops: 812.5,
     });
-    let within = Some(Within { rate: 3e6, bound: Nanos::from_millis(5) });
-    for known in [Experience { turns, within }, Experience { turns, within: None }] {
+    let latency = Some(LatencyExperience { rate: 3e6, bound: Nanos::from_millis(5) });
+    for known in [Experience { trials, latency }, Experience { trials, latency: None }] {
         store.set_experience(id, &known.into()).unwrap();
         let record = open(&dir).migration(id).unwrap().unwrap();
         assert_eq!(record.experience.map(Experience::from), Some(known));

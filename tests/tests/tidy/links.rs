@@ -82,7 +82,7 @@ fn no_page_has_a_dead_link() {
 }
 
 /// The paths between a row's backticks. A name without a directory is in that of the
-/// path before it: `core/src/mirror/pace.rs`, `ladder.rs`.
+/// path before it: `core/src/mirror/pace.rs`, `step_table.rs`.
 fn paths(row: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut directory = PathBuf::new();

@@ -37,7 +37,7 @@ pub struct Disk {
     pub write: Requests,
     /// Requests under way, on average.
     pub outstanding: f64,
-    /// The mean time for which a request waited for its turn.
+    /// The mean time for which a request waited for admission.
     pub queue: Option<Nanos>,
     /// The mean time that it was at the device.
     pub service: Option<Nanos>,

@@ -21,7 +21,7 @@ const FLASH: Nanos = Nanos::from_millis(1);
 /// Who moves this part of a datastore's bytes is felt by the others.
 const MOST: f64 = 0.5;
 
-/// Of a response time, so much spent waiting for a turn is somebody's policy.
+/// Of a response time, so much spent waiting for admission is somebody's policy.
 const WAITS: f64 = 0.5;
 
 /// QEMU's NBD client has 16 requests under way at most; on average it has nearly so many
@@ -60,7 +60,7 @@ pub enum Finding {
     },
     /// What a datastore's device can do has not been seen.
     Unmeasured,
-    /// A disk's requests wait for their turn most of the time: something that was asked
+    /// A disk's requests wait for admission most of the time: something that was asked
     /// for holds them.
     Queued {
         /// The part of the response time.

@@ -1,14 +1,14 @@
 //! When a migration will have ended, and how fast it must go to end in time.
 //!
-//! The copier has two speeds: one while the guest is there and one while it is gone.
-//! How long the guest is gone, and what is copied meanwhile, is measured; what the gaps
+//! The copier has two speeds: one while the guest is there and one while it is idle.
+//! How long the guest is idle, and what is copied meanwhile, is measured; what the gaps
 //! do not bring must come beside the guest:
 //!
 //! ```text
-//! left = time * (gone * idle + (1 - gone) * busy)
+//! left = time * (idle part * idle speed + (1 - idle part) * busy speed)
 //! ```
 //!
-//! So a disk that is gone half of the time is moved in its gaps, and nothing is taken
+//! So a disk that is idle half of the time is moved in its gaps, and nothing is taken
 //! from the guest that need not be. A window with both tells of the gaps what is not
 //! the other speed's. The plan is made anew with each window: what went slower than
 //! planned is made up for.
@@ -30,7 +30,7 @@ const TIME_MIN: f64 = 1.0;
 /// Windows before anything is planned or said: 5 s.
 const SURE: u32 = 50;
 
-/// The part of a new window in how long the guest is gone: a minute counts, so that
+/// The part of a new window in how long the guest is idle: a minute counts, so that
 /// bursts with gaps of half a minute come out right.
 const SLOW: f64 = 1.0 / 600.0;
 
@@ -50,12 +50,12 @@ const HARDLY: f64 = 0.02;
 /// What is known of the way to the end.
 #[derive(Debug, Default)]
 pub(super) struct Deadline {
-    /// The part of the time that the guest is gone.
-    gone: Mean,
+    /// The part of the time that the guest is idle.
+    idle_time: Mean,
     /// Bytes per second while it is.
-    idle: Mean,
+    idle_speed: Mean,
     /// Bytes per second while it is not, since there is a plan.
-    busy: Mean,
+    busy_speed: Mean,
     /// In seconds.
     reserve: Option<f64>,
     /// Windows in a row in which more was needed beside the guest than was copied.
@@ -65,14 +65,14 @@ pub(super) struct Deadline {
 impl Deadline {
     /// Looks at a window.
     pub(super) fn look(&mut self, seen: &Observation<'_>) {
-        let gone = seen.gone_part();
-        self.gone.add(gone, SLOW);
+        let idle = seen.idle_part();
+        self.idle_time.add(idle, SLOW);
         if !seen.is_busy() {
             // What was copied beside it, in a window with both, is as usual.
-            let beside = (1.0 - gone) * self.busy.value();
-            self.idle.add((seen.copy_rate() - beside).max(0.0) / gone, FAST);
-        } else if self.gone.count() > SURE {
-            self.busy.add(seen.copy_rate(), FAST);
+            let beside = (1.0 - idle) * self.busy_speed.value();
+            self.idle_speed.add((seen.copy_rate() - beside).max(0.0) / idle, FAST);
+        } else if self.idle_time.count() > SURE {
+            self.busy_speed.add(seen.copy_rate(), FAST);
         }
     }
 
@@ -86,14 +86,14 @@ impl Deadline {
             self.short = SURE;
             return MOST as u64;
         }
-        if self.gone.count() < SURE {
+        if self.idle_time.count() < SURE {
             return 0;
         }
         let wanted = left as f64 / time;
-        let gone = self.gone.value();
-        let beside = (wanted - gone * self.idle.value()) / (1.0 - gone).max(0.01);
+        let idle = self.idle_time.value();
+        let beside = (wanted - idle * self.idle_speed.value()) / (1.0 - idle).max(0.01);
         let beside = beside.clamp(0.0, MOST);
-        let short = self.busy.value() < beside * SHORT;
+        let short = self.busy_speed.value() < beside * SHORT;
         self.short = if short { self.short.saturating_add(1) } else { 0 };
         beside as u64
     }
@@ -104,8 +104,9 @@ impl Deadline {
         if self.short < SURE {
             return None;
         }
-        let gone = self.gone.value();
-        let speed = gone * self.idle.value() + (1.0 - gone) * self.busy.value();
+        let idle = self.idle_time.value();
+        let speed =
+            idle * self.idle_speed.value() + (1.0 - idle) * self.busy_speed.value();
         let lasts = left as f64 / speed.max(1.0);
         let time = time.as_secs_f64();
         let late = lasts - time;

@@ -8,18 +8,18 @@
 //! A guest that waits and gets no answer at all has something worse than a slow copy.
 //! Until it gets one, nothing is copied, and nothing is held.
 //!
-//! What the copier takes while the guest is gone is not limited: the mirror sees by
+//! What the copier takes while the guest is idle is not limited: the mirror sees by
 //! itself, request by request, when that is over. But where the host's processors are all
 //! busy, a guest that asks for nothing for a moment computes, and copying takes from that
-//! what no response time shows. Then short gaps are no gaps: what is copied in them is in
-//! turns, too, and compared.
+//! what no response time shows. Then short idle gaps do not count as gaps: what is copied
+//! in them is copied in trials, too, and compared.
 
 use super::deadline::Deadline;
-use super::keep::Keep;
-use super::p99::Ceiling;
-use super::{Aim, Experience, Observation, Standing, Way};
+use super::iops_loop::IopsLoop;
+use super::latency_loop::LatencyLoop;
+use super::{Experience, GuardAim, GuardStatus, Observation, Remaining};
 use crate::Nanos;
-use crate::mirror::{Allowance, Manner};
+use crate::mirror::{Allowance, CopyMode};
 
 /// Samples in a row without an answer after which the guest counts as hanging: half a
 /// second, more than a healthy disk takes under any load.
@@ -29,7 +29,7 @@ const HANGS: u32 = 5;
 /// as a disk can takes a few percent of a host, and no more than this of a small one.
 const CROWDED: f64 = 0.1;
 
-/// And no longer from this part on. Copying in turns takes less, so that they are a
+/// And no longer from this part on. Copying in trials takes less, so that they are a
 /// little more idle then.
 const ROOMY: f64 = 0.25;
 
@@ -38,8 +38,8 @@ const ROOMY: f64 = 0.25;
 #[derive(Debug)]
 pub struct Guard {
     idle_only: bool,
-    keep: Option<Keep>,
-    ceiling: Option<Ceiling>,
+    iops: Option<IopsLoop>,
+    latency: Option<LatencyLoop>,
     deadline: Deadline,
     /// Samples in a row in which the guest waited and got no answer.
     silent: u32,
@@ -55,51 +55,51 @@ impl Guard {
     pub const FIRST: Allowance = Allowance::IDLE_ONLY;
 
     /// A guard that has seen nothing yet.
-    pub fn new(aim: Aim) -> Self {
+    pub fn new(aim: GuardAim) -> Self {
         // Much at once is for the mean: who waits behind it waits longer.
         Guard::of(aim, aim.p99.is_none())
     }
 
-    /// A guard of a copier that takes no notice of [`Manner`]s.
-    pub fn of_another_copier(aim: Aim) -> Self {
+    /// A guard of a copier that takes no notice of [`CopyMode`]s.
+    pub fn of_another_copier(aim: GuardAim) -> Self {
         Guard::of(aim, false)
     }
 
     /// The same guard, beginning with what an earlier one has found out.
     #[must_use]
     pub fn like(self, experience: &Experience) -> Self {
-        let Experience { turns, within } = experience.sound();
-        let keep = self.keep.map(|keep| match &turns {
-            Some(known) => keep.like(known),
-            None => keep,
+        let known = experience.sound();
+        let iops = self.iops.map(|iops| match &known.trials {
+            Some(known) => iops.like(known),
+            None => iops,
         });
-        let ceiling = self.ceiling.map(|ceiling| match within {
-            Some(known) => ceiling.like(&known),
-            None => ceiling,
+        let latency = self.latency.map(|latency| match &known.latency {
+            Some(known) => latency.like(known),
+            None => latency,
         });
-        Guard { keep, ceiling, ..self }
+        Guard { iops, latency, ..self }
     }
 
     /// Whether each of its loops began with what an earlier one has found out.
     pub fn is_experienced(&self) -> bool {
-        let keep = self.keep.as_ref().map(Keep::is_experienced);
-        let ceiling = self.ceiling.as_ref().map(Ceiling::is_experienced);
-        let loops = [keep, ceiling];
+        let iops = self.iops.as_ref().map(IopsLoop::is_experienced);
+        let latency = self.latency.as_ref().map(LatencyLoop::is_experienced);
+        let loops = [iops, latency];
         loops.iter().any(Option::is_some) && loops.into_iter().flatten().all(|it| it)
     }
 
     /// What it has found out so far.
     pub fn experience(&self) -> Experience {
-        let turns = self.keep.as_ref().and_then(Keep::turned);
-        let within = self.ceiling.as_ref().and_then(Ceiling::held);
-        Experience { turns, within }.sound()
+        let trials = self.iops.as_ref().and_then(IopsLoop::learned);
+        let latency = self.latency.as_ref().and_then(LatencyLoop::held);
+        Experience { trials, latency }.sound()
     }
 
-    fn of(aim: Aim, manners: bool) -> Self {
+    fn of(aim: GuardAim, chooses_mode: bool) -> Self {
         Guard {
             idle_only: aim.idle_only,
-            keep: aim.keep.map(|part| Keep::new(1.0 - part, manners)),
-            ceiling: aim.p99.map(Ceiling::new),
+            iops: aim.keep.map(|part| IopsLoop::new(1.0 - part, chooses_mode)),
+            latency: aim.p99.map(LatencyLoop::new),
             deadline: Deadline::default(),
             silent: 0,
             crowded: false,
@@ -110,30 +110,32 @@ impl Guard {
 
     /// Looks at a window, and at how far it is to the end; says what the copier may
     /// take in the next.
-    pub fn step(&mut self, seen: &Observation<'_>, way: Way) -> Allowance {
+    pub fn step(&mut self, seen: &Observation<'_>, remaining: Remaining) -> Allowance {
         self.deadline.look(seen);
-        self.needs = way.time.map(|time| self.deadline.needs(way.left, time));
-        self.late = way.time.and_then(|time| self.deadline.late(way.left, time));
+        self.needs =
+            remaining.time.map(|time| self.deadline.needs(remaining.bytes, time));
+        self.late =
+            remaining.time.and_then(|time| self.deadline.late(remaining.bytes, time));
         self.silent = if seen.is_silent() { self.silent.saturating_add(1) } else { 0 };
         if self.hangs() {
             self.interrupt();
             return Allowance::IDLE_ONLY;
         }
         self.look_at_processors(seen.idle_processors);
-        if let Some(ceiling) = &mut self.ceiling {
-            ceiling.step(seen);
+        if let Some(latency) = &mut self.latency {
+            latency.step(seen);
         }
-        let keep = self.keep.as_mut().map(|keep| (keep.step(seen), keep.part()));
-        let (turn, part) = keep.map_or((None, 1.0), |(rate, part)| (Some(rate), part));
-        // What is needed over all the time has only the turns.
-        let needs = self.needs.map(|rate| (rate as f64 / part) as u64);
-        let busy = [turn, needs, self.bound()].into_iter().flatten().min();
-        let manner = self.keep.as_ref().map_or(Manner::Even, Keep::manner);
+        let iops = self.iops.as_mut().map(|iops| (iops.step(seen), iops.duty_cycle()));
+        let (trial, duty) = iops.map_or((None, 1.0), |(rate, duty)| (Some(rate), duty));
+        // What is needed over all the time has only the trials.
+        let needs = self.needs.map(|rate| (rate as f64 / duty) as u64);
+        let busy = [trial, needs, self.bound()].into_iter().flatten().min();
+        let mode = self.iops.as_ref().map_or(CopyMode::Even, IopsLoop::mode);
         // With a deadline alone nobody is to be kept from anything.
         // As long as it is not known: a small disk would have moved meanwhile.
         let crowded = self.crowded || seen.idle_processors.is_none();
-        let leaves_gaps = crowded && (turn.is_some() || self.bound().is_some());
-        Allowance { busy, idle: None, manner, leaves_gaps }
+        let leaves_idle_gaps = crowded && (trial.is_some() || self.bound().is_some());
+        Allowance { busy, idle: None, mode, leaves_idle_gaps }
     }
 
     fn look_at_processors(&mut self, idle: Option<f64>) {
@@ -143,8 +145,8 @@ impl Guard {
 
     /// What comes is another time: nothing was copied for a while, and not to compare.
     pub fn interrupt(&mut self) {
-        self.keep.iter_mut().for_each(Keep::interrupt);
-        self.ceiling.iter_mut().for_each(Ceiling::interrupt);
+        self.iops.iter_mut().for_each(IopsLoop::interrupt);
+        self.latency.iter_mut().for_each(LatencyLoop::interrupt);
     }
 
     /// What the copier may take beside the guest over time, bytes per second; nothing
@@ -153,48 +155,48 @@ impl Guard {
         if self.hangs() {
             return Some(0);
         }
-        let keep = self.keep.as_ref().map(Keep::rate);
-        [keep, self.bound(), self.needs].into_iter().flatten().min()
+        let iops = self.iops.as_ref().map(IopsLoop::rate);
+        [iops, self.bound(), self.needs].into_iter().flatten().min()
     }
 
     /// Whether something must hold for a guest that gets no answers.
     fn hangs(&self) -> bool {
-        self.silent >= HANGS && (self.keep.is_some() || self.ceiling.is_some())
+        self.silent >= HANGS && (self.iops.is_some() || self.latency.is_some())
     }
 
     /// What the copier may take at any moment.
     fn bound(&self) -> Option<u64> {
-        let ceiling = self.ceiling.as_ref().map(Ceiling::rate);
-        [self.idle_only.then_some(0), ceiling].into_iter().flatten().min()
+        let latency = self.latency.as_ref().map(LatencyLoop::rate);
+        [self.idle_only.then_some(0), latency].into_iter().flatten().min()
     }
 
-    /// How it stands with the guest: as the loop that is worst off.
-    pub fn standing(&self) -> Standing {
+    /// The status of the loop that is worst off.
+    pub fn status(&self) -> GuardStatus {
         if self.hangs() {
-            return Standing::Converging;
+            return GuardStatus::Converging;
         }
-        let keep = self.keep.as_ref().map(Keep::standing);
-        let ceiling = self.ceiling.as_ref().map(Ceiling::standing);
-        let all = [keep, ceiling].into_iter().flatten();
-        let worse = |standing: &Standing| match standing {
-            Standing::Holding => 0,
-            Standing::Learning => 1,
-            Standing::Converging => 2,
-            Standing::Unreachable(_) => 3,
+        let iops = self.iops.as_ref().map(IopsLoop::status);
+        let latency = self.latency.as_ref().map(LatencyLoop::status);
+        let all = [iops, latency].into_iter().flatten();
+        let worse = |status: &GuardStatus| match status {
+            GuardStatus::Holding => 0,
+            GuardStatus::Learning => 1,
+            GuardStatus::Converging => 2,
+            GuardStatus::Unreachable(_) => 3,
         };
-        all.max_by_key(worse).unwrap_or(Standing::Holding)
+        all.max_by_key(worse).unwrap_or(GuardStatus::Holding)
     }
 
     /// The guest's IO/s without the copy, and the part of it (0 to 1) that it has
     /// beside it; known only where a part is kept.
     pub fn kept(&self) -> Option<(f64, f64)> {
-        self.keep.as_ref().and_then(Keep::kept)
+        self.iops.as_ref().and_then(IopsLoop::kept)
     }
 
     /// The 99th percentile of the guest's response times over the last second, or of its
     /// last hundred requests; known only where that is held, and while it asks.
     pub fn p99(&self) -> Option<Nanos> {
-        self.ceiling.as_ref().and_then(Ceiling::p99)
+        self.latency.as_ref().and_then(LatencyLoop::p99)
     }
 
     /// By how much the migration will be late, if it will.
@@ -206,6 +208,6 @@ impl Guard {
     /// to end in time; known only where a part is kept, and the time cannot be.
     pub fn in_time_would_keep(&self) -> Option<f64> {
         self.late?;
-        self.keep.as_ref()?.would_keep(self.needs? as f64)
+        self.iops.as_ref()?.would_keep(self.needs? as f64)
     }
 }

@@ -11,11 +11,11 @@ pub struct Observation<'a> {
     pub guest: &'a Window,
     /// Bytes that the copier got through (`Progress::passed`, what it grew by).
     pub copied: u64,
-    /// How long the guest was gone (`Progress::guest_gone`, what it grew by).
-    pub gone: Nanos,
+    /// How long the guest was idle (`Progress::guest_idle`, what it grew by).
+    pub idle: Nanos,
     /// How long its writes waited for the destination alone, all of them together
     /// (`Progress::mirror_wait`, what it grew by).
-    pub mirrored: Nanos,
+    pub mirror_wait: Nanos,
     /// How many of its writes went to both images (`Progress::mirrored_writes`, what it
     /// grew by).
     pub mirrored_writes: u64,
@@ -24,14 +24,14 @@ pub struct Observation<'a> {
     pub idle_processors: Option<f64>,
 }
 
-/// A window tells about the guest at work if it was gone for no more than this part:
+/// A window tells about the guest at work if it was idle for no more than this part:
 /// then the edges of a burst are left out.
-const GONE_MAX: f64 = 0.1;
+const IDLE_MAX: f64 = 0.1;
 
 impl Observation<'_> {
     /// Whether the guest was at work all the time.
     pub(super) fn is_busy(&self) -> bool {
-        self.gone_part() <= GONE_MAX
+        self.idle_part() <= IDLE_MAX
     }
 
     /// Whether the guest waits for something, and got no answer in this window.
@@ -39,9 +39,9 @@ impl Observation<'_> {
         self.guest.in_flight > 0 && self.guest.total().operations == 0
     }
 
-    /// The part of the window that the guest was gone.
-    pub(super) fn gone_part(&self) -> f64 {
-        (self.gone.0 as f64 / (self.guest.span.0 as f64).max(1.0)).min(1.0)
+    /// The part of the window that the guest was idle.
+    pub(super) fn idle_part(&self) -> f64 {
+        (self.idle.0 as f64 / (self.guest.span.0 as f64).max(1.0)).min(1.0)
     }
 
     /// Bytes per second that the copier got through.

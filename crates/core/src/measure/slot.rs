@@ -133,9 +133,9 @@ pub struct Summary {
     pub read: Side,
     /// Writes that were answered.
     pub write: Side,
-    /// The mean time for which requests waited for their turn.
+    /// The mean time for which requests waited for admission.
     pub queue: Option<Nanos>,
-    /// The mean time from their turn to their answer.
+    /// The mean time from admission to their answer.
     pub service: Option<Nanos>,
     /// Half of the response times are within this. (This one and the next two are
     /// estimates: see [`Timeline::since`](super::Timeline::since).)

@@ -1,6 +1,6 @@
 //! What a migration is told at its start, and the limits it keeps.
 
-use super::ladder::Rung;
+use super::step_table::CopyStep;
 use crate::Nanos;
 
 /// How long a mirrored write may take over the source's time before the guest
@@ -35,7 +35,8 @@ pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
 
 /// How long the destination is left without a flush while it holds what no flush covers.
 /// That is what a resume copies again after a kill or a fault; and a flush, which makes a
-/// guest's mirrored writes slower for as long as it takes, is rare enough not to be noticed.
+/// guest's mirrored writes slower for as long as it takes, is rare enough not to be
+/// noticed.
 pub const FLUSH_EVERY: Nanos = Nanos::from_secs(5);
 
 /// Bytes in one region of the map. Smaller regions copy less after a write,
@@ -61,47 +62,52 @@ pub const SCAN_WINDOW: u64 = 1 << 30;
 /// With both open, which is the default, the copier does not look at the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// While the guest is there: zero for nothing, `None` for no limit.
+    /// While the guest is active: zero for nothing, `None` for no limit.
     pub busy: Option<u64>,
-    /// While it is gone: zero for nothing, `None` for no limit.
+    /// While it is idle: zero for nothing, `None` for no limit.
     pub idle: Option<u64>,
     /// How what the busy rate brings is spread over time.
-    pub manner: Manner,
-    /// Gaps of the guest shorter than a quarter of a second are not used: it computes.
-    pub leaves_gaps: bool,
+    pub mode: CopyMode,
+    /// IdleGaps of the guest shorter than a quarter of a second are not used: it
+    /// computes.
+    pub leaves_idle_gaps: bool,
 }
 
 /// How the copier goes beside the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum CopyMode {
     /// Evenly, in chunks that suit the guest's response times.
     #[default]
     Even,
     /// Evenly, in the shortest chunks.
-    Short,
-    /// What the rate brings in a [`Manner::SAMPLE`] comes at once, in long chunks, each
+    ShortChunks,
+    /// What the rate brings in a [`CopyMode::SAMPLE`] comes at once, in long chunks, each
     /// time that the allowance is told, and nothing after it.
-    AtOnce,
+    Burst,
 }
 
-impl Manner {
+impl CopyMode {
     /// A guard's sample: it tells what comes at once anew for each.
     pub const SAMPLE: Nanos = Nanos::from_millis(100);
 
     /// Bytes that come at once, at most: they are all in flight at once, too, so that a
     /// head moves but once for them, and they fit the copier's memory.
-    pub const AT_ONCE_MAX: u64 = 10 << 20;
+    pub const BURST_MAX: u64 = 10 << 20;
 }
 
 impl Allowance {
-    /// Nothing while the guest is there, and everything while it is gone.
-    pub const IDLE_ONLY: Allowance =
-        Allowance { busy: Some(0), idle: None, manner: Manner::Even, leaves_gaps: false };
+    /// Nothing while the guest is active, and everything while it is idle.
+    pub const IDLE_ONLY: Allowance = Allowance {
+        busy: Some(0),
+        idle: None,
+        mode: CopyMode::Even,
+        leaves_idle_gaps: false,
+    };
 
     /// The busy rate, above zero, of what comes at once and has to be told anew for each
     /// sample; nothing of any other allowance.
-    pub fn at_once(&self) -> Option<u64> {
-        self.busy.filter(|rate| *rate > 0 && self.manner == Manner::AtOnce)
+    pub fn burst(&self) -> Option<u64> {
+        self.busy.filter(|rate| *rate > 0 && self.mode == CopyMode::Burst)
     }
 }
 
@@ -126,7 +132,7 @@ pub struct Config {
     pub verify: bool,
     /// What the copier keeps in flight, if it is not to find that out: a model of
     /// somebody else's copier.
-    pub rung: Option<Rung>,
+    pub step: Option<CopyStep>,
     /// The copier's limit in bytes per second.
     pub rate: Option<u64>,
     /// What the copier may take while the guest is served.
@@ -158,7 +164,7 @@ impl Config {
             scan_window: SCAN_WINDOW,
             reads_zero: false,
             verify: false,
-            rung: None,
+            step: None,
             rate: None,
             allowance: Allowance::default(),
             patience: PATIENCE,

@@ -1,6 +1,6 @@
 //! Pausing, resuming, cancelling.
 
-use super::{Action, Control, End, Mirror, Notice, PauseReason, RegionMap, State};
+use super::{Action, Control, Mirror, MirrorEnd, Notice, PauseReason, RegionMap, State};
 use crate::Nanos;
 
 impl<M: RegionMap> Mirror<M> {
@@ -85,8 +85,8 @@ impl<M: RegionMap> Mirror<M> {
             self.switch.cancel_after();
             return;
         }
-        self.state = State::Ended(End::Cancelled);
+        self.state = State::Ended(MirrorEnd::Cancelled);
         self.leave_destination(now, out);
-        out.push(Action::Ended(End::Cancelled));
+        out.push(Action::Ended(MirrorEnd::Cancelled));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::bits::Bits;
-use super::course::Course;
+use super::copy_order::CopyOrder;
 use super::streams::Streams;
 use super::{Config, JobKind};
 use crate::{ByteRange, Nanos};
@@ -25,7 +25,7 @@ const ROUNDS_TRACKED: usize = 4096;
 pub(super) struct Copier {
     pub(super) cursor: u64,
     pub(super) first_pass: bool,
-    course: Course,
+    order: CopyOrder,
     streams: Streams,
     /// Bytes in a region.
     region: u64,
@@ -57,13 +57,13 @@ pub(super) struct Work {
 
 impl Copier {
     pub(super) fn new(config: &Config) -> Self {
-        let course = Course::new(config.regions(), config.segment / config.region);
+        let order = CopyOrder::new(config.regions(), config.segment / config.region);
         let scan_window = (config.scan_window / config.region).next_power_of_two();
         Copier {
             cursor: 0,
             first_pass: true,
-            scan_window: scan_window.max(course.segment()),
-            course,
+            scan_window: scan_window.max(order.segment()),
+            order,
             streams: Streams::default(),
             region: config.region,
             scan: config.scan,
@@ -86,7 +86,7 @@ impl Copier {
     pub(super) fn restart(&mut self) {
         self.cursor = 0;
         self.first_pass = true;
-        self.course.restart();
+        self.order.restart();
         self.set_window(0..0);
         self.rounds.clear();
         self.claims.clear();
@@ -122,8 +122,8 @@ impl Copier {
 
     /// Regions that are behind though the first pass has gone by them.
     pub(super) fn late(&self, behind: u64) -> u64 {
-        let rest = self.course.current().end.saturating_sub(self.cursor);
-        let ahead = if self.first_pass { self.course.ahead() + rest } else { 0 };
+        let rest = self.order.current().end.saturating_sub(self.cursor);
+        let ahead = if self.first_pass { self.order.ahead() + rest } else { 0 };
         behind.saturating_sub(ahead)
     }
 
@@ -133,9 +133,9 @@ impl Copier {
             return false;
         }
         let head = self.streams.head().map(|at| at / self.region);
-        let is = self.course.go_on(head);
+        let is = self.order.go_on(head);
         if is {
-            self.cursor = self.course.current().start;
+            self.cursor = self.order.current().start;
         }
         is
     }
@@ -145,7 +145,7 @@ impl Copier {
         if self.first_pass
             && let Some((from, to)) = self.streams.wrote(range)
         {
-            self.course.passes(from / self.region, to / self.region);
+            self.order.passes(from / self.region, to / self.region);
         }
         let start = regions.start.max(self.window.start);
         for region in start..regions.end.min(self.window.end) {
@@ -169,7 +169,7 @@ impl Copier {
     /// What is to be gone through from where it is: the rest of its segment, or after
     /// the first pass of the disk.
     pub(super) fn rest(&self, regions: u64) -> Range<u64> {
-        self.cursor..if self.first_pass { self.course.current().end } else { regions }
+        self.cursor..if self.first_pass { self.order.current().end } else { regions }
     }
 
     /// How far a job may go: its holes are known.

@@ -1,7 +1,7 @@
 //! The copier's way over the disk: which region next.
 //!
 //! The first pass goes through the disk segment by segment, in the order of its
-//! `course`. Before a segment is copied, a scan asks the source for the holes of the
+//! `copy_order`. Before a segment is copied, a scan asks the source for the holes of the
 //! window that it is in, unless that was the last one asked about. A hole needs no copy
 //! where the destination reads as zeroes and was never written; elsewhere it is zeroed.
 //! What guest writes or failures put behind is copied in further passes.

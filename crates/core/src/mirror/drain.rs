@@ -1,4 +1,4 @@
-//! What may be in flight while the guest is gone, so that its first request on
+//! What may be in flight while the guest is idle, so that its first request on
 //! coming back does not wait long.
 //!
 //! A device serves what it was given before it serves the guest. So what the copier

@@ -87,7 +87,7 @@ pub struct Job {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// The scan's answer: the holes, in order, inside the range. Empty if the
     /// source cannot tell.
     Scanned(Vec<ByteRange>),
@@ -146,7 +146,7 @@ pub enum Event {
     /// A guest request has come.
     Arrived(Request),
     /// The guest waits for what has not come to the mirror, as requests that have to wait
-    /// for their turn at the source do; or it does not any more. A request that comes
+    /// for admission at the source do; or it does not any more. A request that comes
     /// meanwhile is taken for one of those.
     GuestWaits(bool),
     /// The source is done with a request.
@@ -189,7 +189,7 @@ pub enum Event {
         /// Whether it is.
         is: bool,
     },
-    /// An operation of a job waits for its turn, which is neither side's doing, or
+    /// An operation of a job waits for admission, which is neither side's doing, or
     /// has got it.
     JobHeld {
         /// Which.
@@ -202,7 +202,7 @@ pub enum Event {
         /// Which.
         job: JobId,
         /// How.
-        outcome: Outcome,
+        outcome: JobOutcome,
     },
     /// The destination has flushed.
     Flushed(Result<(), Fault>),
@@ -221,7 +221,7 @@ pub enum Event {
 
 /// How a migration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum MirrorEnd {
     /// The destination is the truth.
     Completed,
     /// The source is the truth, as before.
@@ -280,7 +280,7 @@ pub enum Action {
     /// The switch-over is done: carry the request out on the destination alone.
     Moved(RequestId),
     /// The migration has ended. Requests still in flight are still answered.
-    Ended(End),
+    Ended(MirrorEnd),
     /// Something worth telling.
     Notice(Notice),
 }

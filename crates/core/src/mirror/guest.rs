@@ -20,7 +20,9 @@ impl<M: RegionMap> Mirror<M> {
         out: &mut Vec<Action>,
     ) {
         match self.state {
-            State::Ended(super::End::Completed) => out.push(Action::Moved(request.id)),
+            State::Ended(super::MirrorEnd::Completed) => {
+                out.push(Action::Moved(request.id))
+            }
             // Both images hold the same, so what changes nothing need not wait.
             _ if self.switch.holding() && request.kind == RequestKind::Write => {
                 self.switch.hold(now, request);

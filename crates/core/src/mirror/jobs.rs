@@ -14,7 +14,7 @@ pub(super) struct InFlight {
     pub(super) started: Nanos,
     /// What it waits for now is the source.
     on_source: bool,
-    /// Its operations that wait for their turn: neither side works on them.
+    /// Its operations that wait for admission: neither side works on them.
     held: u32,
     /// It belongs to the verification pass.
     pub(super) verify: bool,
@@ -145,7 +145,7 @@ impl Jobs {
         there.map(|job| job.job.range.len).sum()
     }
 
-    /// An operation of a job waits for its turn, or has got it. The job's time counts
+    /// An operation of a job waits for admission, or has got it. The job's time counts
     /// from then on.
     pub(super) fn set_held(&mut self, now: Nanos, id: JobId, is: bool) {
         let Some(job) = self.list.iter_mut().find(|job| job.job.id == id) else { return };
@@ -157,7 +157,7 @@ impl Jobs {
         }
     }
 
-    /// Whether an operation of any job waits for its turn.
+    /// Whether an operation of any job waits for admission.
     pub(super) fn any_held(&self) -> bool {
         self.list.iter().any(|job| job.held > 0)
     }

@@ -46,14 +46,15 @@
 //!
 //! # The parts
 //!
-//! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk,
-//! in the order of a `course` that keeps away from the `streams` that the guest writes,
-//! `outcome` sees to what jobs brought, `probe` to what of the source cannot be read (see
-//! `bad`), and `verify` compares, all with the memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises
-//! patience when the end does not come nearer; `trust` says how far copies are believed, and
-//! has the destination flushed; `switch` makes the switch-over;
-//! `control` pauses, resumes and cancels. `Mirror::handle` applies an event and then lets each part do what
-//! has become possible; there is no other order in which things happen.
+//! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk, in a
+//! `copy_order` that keeps away from the `streams` that the guest writes, `outcome` sees
+//! to what jobs brought, `probe` to what of the source cannot be read (see `bad`), and
+//! `verify` compares, all with the memory of `copier`; `pace` says how fast, and yields
+//! to the guest; `converge` raises patience when the end does not come nearer; `trust`
+//! says how far copies are believed, and has the destination flushed; `switch` makes the
+//! switch-over; `control` pauses, resumes and cancels. `Mirror::handle` applies an event
+//! and then lets each part do what has become possible; there is no other order in which
+//! things happen.
 
 mod bad;
 mod bits;
@@ -62,26 +63,26 @@ mod control;
 mod converge;
 mod copier;
 mod copy;
+mod copy_order;
 mod counted;
-mod course;
 mod drain;
 mod event;
 mod flight;
-mod gaps;
 mod guest;
+mod idle_detector;
+mod idle_gaps;
 mod jobs;
-mod ladder;
 mod map;
 mod narrowing;
 mod origin;
 mod outcome;
 mod pace;
 mod places;
-mod presence;
 mod probe;
 mod progress;
 mod regions;
 mod sectors;
+mod step_table;
 mod streams;
 mod switch;
 mod tokens;
@@ -90,16 +91,15 @@ mod unflushed;
 mod verify;
 
 pub use config::{
-    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_EVERY, FLUSH_TIMEOUT, HOLD_BUDGET,
-    Manner, PATIENCE, PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
+    Allowance, Config, CopyMode, DESTINATION_TIMEOUT, FLUSH_EVERY, FLUSH_TIMEOUT,
+    HOLD_BUDGET, PATIENCE, PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
     SCAN_WINDOW, SECTOR, SEGMENT,
 };
 pub use counted::Counted;
 pub use event::{
-    Action, Commit, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome,
-    Request, RequestId, RequestKind,
+    Action, Commit, Control, Event, Fault, Job, JobId, JobKind, JobOutcome, MirrorEnd,
+    Notice, Request, RequestId, RequestKind,
 };
-pub use ladder::Rung;
 pub use map::{MemoryMap, RegionMap, Stored};
 pub use origin::{
     Found, NOTED_LATE, Origin, Past, Present, Side, Storage, Suspicion, suspicion,
@@ -108,15 +108,16 @@ pub use origin::{
 pub use places::{Findings, LISTED_MAX, Listed, Places};
 pub use progress::{PauseReason, Phase, Progress};
 pub use sectors::{SECTORS_MAX, Sectors};
+pub use step_table::CopyStep;
 pub use trust::Doubt;
 
 use bad::Bad;
 use converge::Converge;
 use copier::Copier;
 use flight::Flights;
+use idle_detector::Guest;
 use jobs::Jobs;
 use pace::Pace;
-use presence::Guest;
 use regions::Regions;
 use switch::Switch;
 
@@ -127,7 +128,7 @@ use crate::{Bytes, Nanos};
 enum State {
     Running,
     Paused(PauseReason),
-    Ended(End),
+    Ended(MirrorEnd),
 }
 
 /// The state machine of one migration.
@@ -172,7 +173,7 @@ impl<M: RegionMap> Mirror<M> {
             jobs: Jobs::default(),
             copier: Copier::new(&config),
             bad: Bad::new(&config),
-            pace: Pace::new(now, config.rung, config.rate, config.allowance),
+            pace: Pace::new(now, config.step, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
             guest_waits: false,
@@ -300,8 +301,8 @@ impl<M: RegionMap> Mirror<M> {
             State::Running if self.copier.verifying() => Phase::Verifying,
             State::Running => Phase::Copying,
             State::Paused(reason) => Phase::Paused(reason),
-            State::Ended(End::Completed) => Phase::Completed,
-            State::Ended(End::Cancelled) => Phase::Cancelled,
+            State::Ended(MirrorEnd::Completed) => Phase::Completed,
+            State::Ended(MirrorEnd::Cancelled) => Phase::Cancelled,
         };
         let rate = self.pace.rate();
         let synced = self.regions.synced_bytes().saturating_sub(self.bad.bytes());
@@ -322,7 +323,7 @@ impl<M: RegionMap> Mirror<M> {
                 + self.bad.regions_in_the_way(),
             unreadable: Bytes(self.bad.bytes()),
             rate,
-            guest_gone: self.pace.gone(),
+            guest_idle: self.pace.guest_idle(),
             passed: Bytes(self.pace.passed()),
             mirror_wait: self.flights.mirror_wait(),
             mirrored_writes: self.flights.mirrored_writes(),

@@ -1,7 +1,7 @@
 //! What became of the copier's jobs.
 
 use super::jobs::InFlight;
-use super::{Action, JobId, JobKind, Mirror, Outcome, RegionMap, State, Stored};
+use super::{Action, JobId, JobKind, JobOutcome, Mirror, RegionMap, State, Stored};
 use crate::{ByteRange, Nanos};
 
 impl<M: RegionMap> Mirror<M> {
@@ -9,7 +9,7 @@ impl<M: RegionMap> Mirror<M> {
         &mut self,
         now: Nanos,
         id: JobId,
-        outcome: &Outcome,
+        outcome: &JobOutcome,
         out: &mut Vec<Action>,
     ) {
         let job = self.jobs.take(id);
@@ -21,12 +21,12 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         match outcome {
-            Outcome::Scanned(_) if job.void => self.scanned(&job, &[]),
-            Outcome::Scanned(holes) => self.scanned(&job, holes),
-            Outcome::SourceFailed(_) if job.job.kind == JobKind::Scan => {
+            JobOutcome::Scanned(_) if job.void => self.scanned(&job, &[]),
+            JobOutcome::Scanned(holes) => self.scanned(&job, holes),
+            JobOutcome::SourceFailed(_) if job.job.kind == JobKind::Scan => {
                 self.scanned(&job, &[]);
             }
-            Outcome::Copied { written } => {
+            JobOutcome::Copied { written } => {
                 let was_read = job.job.kind != JobKind::Zero;
                 if was_read {
                     self.copier.source_errors = 0;
@@ -38,7 +38,7 @@ impl<M: RegionMap> Mirror<M> {
                     self.copied(&job);
                 }
             }
-            Outcome::Compared { differing, read } => {
+            JobOutcome::Compared { differing, read } => {
                 if *read > 0 {
                     self.copier.source_errors = 0;
                     self.bad.source_reads();
@@ -50,15 +50,15 @@ impl<M: RegionMap> Mirror<M> {
                     self.compared(now, &job, differing, out);
                 }
             }
-            Outcome::Readable => self.probed(now, &job, Ok(()), out),
-            Outcome::SourceFailed(errno) if job.job.kind == JobKind::Probe => {
+            JobOutcome::Readable => self.probed(now, &job, Ok(()), out),
+            JobOutcome::SourceFailed(errno) if job.job.kind == JobKind::Probe => {
                 self.probed(now, &job, Err(*errno), out);
             }
-            Outcome::SourceFailed(errno) => {
+            JobOutcome::SourceFailed(errno) => {
                 self.compare_again(&job);
                 self.source_failed(now, &job, *errno, out);
             }
-            Outcome::DestinationFailed(fault) => {
+            JobOutcome::DestinationFailed(fault) => {
                 self.compare_again(&job);
                 self.destination_failed(now, *fault, out);
             }

@@ -2,49 +2,49 @@
 //!
 //! # Rule
 //!
-//! Without a guard it goes as fast as it can: chunk and depth are the [`Ladder`]'s.
+//! Without a guard it goes as fast as it can: chunk and depth are the [`StepTable`]'s.
 //! The operator's limit holds in any case. With an [`Allowance`] it yields, by itself
 //! and at once, request by request, so that the loop which sets the allowance need
 //! not be quick:
 //!
-//! - While the guest is there ([`Presence`]) the copier has the busy rate, and its
+//! - While the guest is active ([`IdleDetector`]) the copier has the busy rate, and its
 //!   chunks are small, because a guest's request waits behind whole chunks: no more
 //!   than the rate brings while the guest waits for one request, so that it finds one
 //!   chunk and not many. Nor smaller: where a head has to move, a chunk costs the guest
 //!   what a request does, however short it is. What is in flight is no more than the
 //!   rate brings in a few ms. A loop that knows what costs the guest least says that
-//!   ([`Manner`]): the shortest chunks, or much at once.
-//! - While the guest is gone the copier has the idle rate, which is usually none, and
+//!   ([`CopyMode`]): the shortest chunks, or much at once.
+//! - While the guest is idle the copier has the idle rate, which is usually none, and
 //!   what is at the source is done within a stated time ([`Drain`]): so long the
 //!   guest's first request waits.
 //!
 //! # Special cases
 //!
 //! - Where guests wait for a region's copy (it is claimed), neither rate holds it up.
-//! - A busy rate of zero copies only while the guest is gone. A guest that never is
+//! - A busy rate of zero copies only while the guest is idle. A guest that never is
 //!   keeps such a migration from ending.
 //! - While the copier is held back its throughput says nothing about chunk and depth.
 
 use super::drain::Drain;
-use super::ladder::{Ladder, Rung};
-use super::presence::{Guest, Presence};
+use super::idle_detector::{Guest, IdleDetector};
+use super::step_table::{CopyStep, StepTable};
 use super::tokens::Tokens;
-use super::{Allowance, Manner};
+use super::{Allowance, CopyMode};
 use crate::Nanos;
 
 /// The smallest chunk; with a low limit, chunks shrink so that the copier stays
 /// smooth instead of bursting.
 const CHUNK_MIN: u64 = 64 << 10;
 
-/// The largest chunk while the guest is there: a disk that moves its head for each
+/// The largest chunk while the guest is active: a disk that moves its head for each
 /// gains little from longer ones.
 const CHUNK_BUSY: u64 = 1 << 20;
 
 /// Chunks in flight where all come at once: of the longest ones, what the copier's
 /// memory holds.
-const DEPTH_AT_ONCE: usize = 12;
+const DEPTH_BURST: usize = 12;
 
-/// What may be in flight while the guest is there: what the rate brings in this time.
+/// What may be in flight while the guest is active: what the rate brings in this time.
 /// Twice what a chunk takes on a disk array (5 ms to read, 1 ms to write), so that a
 /// healthy device makes use of the rate; a device that takes longer is overloaded,
 /// and then the rate is not.
@@ -53,7 +53,7 @@ const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
 /// The same of short chunks, where a loop compares what the guest gets beside them and
 /// without them: so long a loaded array takes to answer. What that costs the guest, the
 /// loop sees.
-const FLIGHT_TURN: Nanos = Nanos::from_millis(60);
+const FLIGHT_SHORT: Nanos = Nanos::from_millis(60);
 
 /// How long throughput is measured. Long enough for some hundred chunks on a fast
 /// device and a handful on a slow one.
@@ -72,16 +72,16 @@ const BURST_BUSY: Nanos = Nanos::from_millis(4);
 /// How fast the copier goes.
 #[derive(Debug)]
 pub(super) struct Pace {
-    ladder: Ladder,
+    steps: StepTable,
     limit: Tokens,
     /// Whether there is an allowance at all.
     guarded: bool,
     busy: Tokens,
     idle: Tokens,
-    manner: Manner,
-    presence: Presence,
-    /// Whether the guest was there when it was last looked at.
-    there: bool,
+    mode: CopyMode,
+    idle_detector: IdleDetector,
+    /// Whether the guest was active when it was last looked at.
+    active: bool,
     /// What its requests take.
     response: Nanos,
     drain: Drain,
@@ -98,19 +98,19 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(
         now: Nanos,
-        rung: Option<Rung>,
+        step: Option<CopyStep>,
         limit: Option<u64>,
         allowance: Allowance,
     ) -> Self {
         let mut pace = Pace {
-            ladder: Ladder::new(rung),
+            steps: StepTable::new(step),
             limit: Tokens::open(now, BURST),
             guarded: false,
             busy: Tokens::open(now, BURST_BUSY),
             idle: Tokens::open(now, BURST_BUSY),
-            manner: Manner::Even,
-            presence: Presence::new(now),
-            there: true,
+            mode: CopyMode::Even,
+            idle_detector: IdleDetector::new(now),
+            active: true,
             response: Nanos(0),
             drain: Drain::new(),
             held_back: false,
@@ -132,17 +132,17 @@ impl Pace {
     /// Sets or lifts the allowance; in force at once.
     pub(super) fn allow(&mut self, now: Nanos, allowance: Allowance) {
         self.guarded = allowance != Allowance::default();
-        if self.manner != allowance.manner {
-            // What one manner owes is not the other's to pay.
+        if self.mode != allowance.mode {
+            // What one mode owes is not the other's to pay.
             self.busy = Tokens::open(now, BURST_BUSY);
-            self.manner = allowance.manner;
+            self.mode = allowance.mode;
         }
-        match allowance.at_once() {
-            Some(rate) => self.busy.give(now, rate, Manner::SAMPLE),
+        match allowance.burst() {
+            Some(rate) => self.busy.give(now, rate, CopyMode::SAMPLE),
             None => self.busy.set_rate(now, allowance.busy),
         }
         self.idle.set_rate(now, allowance.idle);
-        self.presence.leave_gaps(allowance.leaves_gaps);
+        self.idle_detector.leave_idle_gaps(allowance.leaves_idle_gaps);
     }
 
     /// What a guest's request takes, of late.
@@ -152,32 +152,32 @@ impl Pace {
 
     /// Looks at the guest, with something of the copier in flight or not.
     pub(super) fn look(&mut self, now: Nanos, guest: Guest, copies: bool) {
-        self.presence.look(now, guest, copies);
-        self.there = self.presence.is_there(now);
+        self.idle_detector.look(now, guest, copies);
+        self.active = self.idle_detector.is_active(now);
         if now.since(self.window_start) >= LULL {
             self.measure(now);
         }
     }
 
-    /// How long the guest was gone, all in all.
-    pub(super) fn gone(&self) -> Nanos {
-        self.presence.gone()
+    /// How long the guest was idle, all in all.
+    pub(super) fn guest_idle(&self) -> Nanos {
+        self.idle_detector.idle()
     }
 
     /// Bytes that a chunk should have now.
     pub(super) fn chunk(&self) -> u64 {
-        let mut chunk = self.ladder.chunk();
+        let mut chunk = self.steps.chunk();
         if let Some(rate) = self.busy_rate() {
             let brings = |span: Nanos| {
                 let bytes = rate as f64 * span.as_secs_f64();
                 (bytes.min(CHUNK_BUSY as f64) as u64).next_power_of_two()
             };
-            chunk = match self.manner {
-                Manner::Even => brings(self.response),
-                Manner::Short => CHUNK_MIN,
-                Manner::AtOnce => brings(Manner::SAMPLE),
+            chunk = match self.mode {
+                CopyMode::Even => brings(self.response),
+                CopyMode::ShortChunks => CHUNK_MIN,
+                CopyMode::Burst => brings(CopyMode::SAMPLE),
             };
-        } else if self.guarded && !self.there {
+        } else if self.guarded && !self.active {
             chunk = chunk.min(self.drain.chunk());
         }
         if let Some(rate) = self.limit.rate() {
@@ -189,10 +189,10 @@ impl Pace {
 
     /// Chunks that may be in flight now, whatever they are for.
     pub(super) fn depth(&self) -> usize {
-        if self.there && self.manner == Manner::AtOnce {
-            DEPTH_AT_ONCE
+        if self.active && self.mode == CopyMode::Burst {
+            DEPTH_BURST
         } else {
-            self.ladder.depth()
+            self.steps.depth()
         }
     }
 
@@ -221,21 +221,23 @@ impl Pace {
         }
         let chunk = self.chunk();
         let room = |used: u64, most: u64| used == 0 || used + chunk <= most;
-        if !self.there {
+        if !self.active {
             self.idle.ready(now)?;
             return if room(at_source, self.drain.window()) { Ok(()) } else { Err(None) };
         }
         let Some(rate) = self.busy.rate() else { return Ok(()) };
-        let flight = match self.manner {
-            Manner::Even => FLIGHT_BUSY,
-            Manner::Short => FLIGHT_TURN,
-            Manner::AtOnce => Manner::SAMPLE,
+        let flight = match self.mode {
+            CopyMode::Even => FLIGHT_BUSY,
+            CopyMode::ShortChunks => FLIGHT_SHORT,
+            CopyMode::Burst => CopyMode::SAMPLE,
         };
         let most = rate as f64 * flight.as_secs_f64();
         let fits = room(in_flight, most as u64);
         let ready = self.busy.ready(now).and(if fits { Ok(()) } else { Err(None) });
-        // The guest may be gone before that.
-        ready.map_err(|later| [later, self.presence.leaves()].into_iter().flatten().min())
+        // The guest may be idle before that.
+        ready.map_err(|later| {
+            [later, self.idle_detector.idle_at()].into_iter().flatten().min()
+        })
     }
 
     /// A chunk of `bytes` starts.
@@ -249,7 +251,7 @@ impl Pace {
     /// The source has read a chunk of so many bytes in `took`, with `at_source` left.
     pub(super) fn read(&mut self, bytes: u64, took: Nanos, at_source: u64) {
         // With the guest at the device the time says little about the copier.
-        if self.guarded && !self.there {
+        if self.guarded && !self.active {
             self.drain.read(bytes, took, at_source);
         }
     }
@@ -278,9 +280,9 @@ impl Pace {
         self.window_start = now;
         self.window_bytes = 0;
         if self.held_back {
-            self.ladder.restart();
+            self.steps.restart();
         } else {
-            self.ladder.measured(rate);
+            self.steps.measured(rate);
         }
         self.held_back = false;
     }
@@ -289,7 +291,7 @@ impl Pace {
     pub(super) fn restart(&mut self, now: Nanos) {
         self.window_start = now;
         self.window_bytes = 0;
-        self.ladder.restart();
+        self.steps.restart();
         self.smoothed = 0.0;
     }
 
@@ -305,11 +307,11 @@ impl Pace {
 
     /// The busy rate, where that is what counts now.
     fn busy_rate(&self) -> Option<u64> {
-        self.busy.rate().filter(|_| self.guarded && self.there)
+        self.busy.rate().filter(|_| self.guarded && self.active)
     }
 
     fn current(&mut self) -> &mut Tokens {
-        if self.there { &mut self.busy } else { &mut self.idle }
+        if self.active { &mut self.busy } else { &mut self.idle }
     }
 }
 
@@ -354,13 +356,15 @@ mod tests {
         pace.look(Nanos(1), Guest::COMES, false);
         assert_eq!(pace.allows(Nanos(1), 0, 0), Err(None), "until it is answered");
         pace.look(Nanos(2), Guest::QUIET, false);
-        let Err(Some(later)) = pace.allows(Nanos(2), 0, 0) else { panic!("it is there") };
+        let Err(Some(later)) = pace.allows(Nanos(2), 0, 0) else {
+            panic!("it is active")
+        };
         pace.look(later, Guest::QUIET, false);
-        assert_eq!(pace.allows(later, 0, 0), Ok(()), "the guest is gone");
+        assert_eq!(pace.allows(later, 0, 0), Ok(()), "the guest is idle");
     }
 
     #[test]
-    fn chunks_are_small_while_the_guest_is_there() {
+    fn chunks_are_small_while_the_guest_is_active() {
         let mut pace = pace(Some(20 * MIB), None);
         pace.look(Nanos(0), Guest::COMES, false);
         assert_eq!(pace.chunk(), CHUNK_MIN);
@@ -385,7 +389,7 @@ mod tests {
     fn what_comes_at_once_comes_once_each_time_it_is_told() {
         let told = |busy| Allowance {
             busy: Some(busy),
-            manner: Manner::AtOnce,
+            mode: CopyMode::Burst,
             ..Allowance::default()
         };
         let mut pace = Pace::new(Nanos(0), None, None, told(40 * MIB));
@@ -419,13 +423,13 @@ mod tests {
     }
 
     #[test]
-    fn what_one_manner_owes_is_not_the_others_to_pay() {
+    fn what_one_mode_owes_is_not_the_others_to_pay() {
         let told =
-            |manner| Allowance { busy: Some(10 * MIB), manner, ..Allowance::default() };
-        let mut pace = Pace::new(Nanos(0), None, None, told(Manner::AtOnce));
+            |mode| Allowance { busy: Some(10 * MIB), mode, ..Allowance::default() };
+        let mut pace = Pace::new(Nanos(0), None, None, told(CopyMode::Burst));
         pace.look(Nanos(0), Guest::COMES, false);
         pace.charge(8 * MIB);
-        pace.allow(Nanos(0), told(Manner::Short));
+        pace.allow(Nanos(0), told(CopyMode::ShortChunks));
         assert_eq!(pace.allows(Nanos(0), 0, 0), Ok(()));
     }
 

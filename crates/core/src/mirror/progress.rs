@@ -176,7 +176,7 @@ pub struct Progress {
     pub rate: f64,
     /// How long the guest has sent nothing, all in all since this mirror began: gaps
     /// that the copier has to itself, as far as they are of use.
-    pub guest_gone: Nanos,
+    pub guest_idle: Nanos,
     /// Bytes that the copier got through since this mirror began, whether it copied,
     /// compared or found zeroes.
     pub passed: Bytes,

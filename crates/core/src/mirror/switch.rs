@@ -34,8 +34,8 @@
 //! `core::commit`.
 
 use super::{
-    Action, Commit, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap,
-    Request, State,
+    Action, Commit, FLUSH_TIMEOUT, Fault, Mirror, MirrorEnd, Notice, PauseReason,
+    RegionMap, Request, State,
 };
 use crate::Nanos;
 
@@ -360,11 +360,11 @@ impl<M: RegionMap> Mirror<M> {
         }
         self.switch.step = Step::Idle;
         self.switch.held = self.switch.hold_since.take().map(|since| now.since(since));
-        self.state = State::Ended(End::Completed);
+        self.state = State::Ended(MirrorEnd::Completed);
         for (_, request) in std::mem::take(&mut self.switch.requests) {
             out.push(Action::Moved(request.id));
         }
-        out.push(Action::Ended(End::Completed));
+        out.push(Action::Ended(MirrorEnd::Completed));
     }
 
     /// The switch-over did not work out this time; after many times, pauses.

@@ -4,7 +4,7 @@
 //! A destination that says what it is says *active* before the step `committed`: somebody
 //! else may have had QEMU switch over.
 
-use super::event::{Action, Event, Notice, Place, Step};
+use super::event::{Action, Event, MoverStep, Notice, Place};
 use super::state::{Arrival, Arriving, State};
 use super::verdict::{Doubt, Verdict};
 use super::{AGAIN, Mover};
@@ -17,10 +17,12 @@ impl Mover {
                 Place::Disk => (Arriving::Sealing, Action::Seal),
                 Place::File => return self.close_unclear(doubt.clone(), out),
             },
-            (_, Step::Created) => record(Step::Copying),
+            (_, MoverStep::Created) => record(MoverStep::Copying),
             // Whether it is `switching` may not be known: once more does no harm.
-            (_, Step::Copying | Step::Switching) => record(Step::Switching),
-            (_, Step::Committed | Step::Ended) => {
+            (_, MoverStep::Copying | MoverStep::Switching) => {
+                record(MoverStep::Switching)
+            }
+            (_, MoverStep::Committed | MoverStep::Ended) => {
                 (Arriving::PuttingAway, Action::PutAway)
             }
         };
@@ -36,11 +38,11 @@ impl Mover {
         out: &mut Vec<Action>,
     ) {
         match (stage, answer) {
-            (Arriving::Recording(Step::Switching), Event::Stored(Ok(()))) => {
-                self.step = Step::Switching;
+            (Arriving::Recording(MoverStep::Switching), Event::Stored(Ok(()))) => {
+                self.step = MoverStep::Switching;
                 let (stage, action) = match self.place {
                     Place::Disk => (Arriving::Sealing, Action::Seal),
-                    Place::File => record(Step::Committed),
+                    Place::File => record(MoverStep::Committed),
                 };
                 self.ask(State::Arriving(stage, arrival), action, out);
             }
@@ -92,7 +94,7 @@ impl Mover {
             // does not serve it.
             (Arrival::Unclear(doubt), Ok(_)) => self.close_unclear(doubt, out),
             (arrival, Ok(true)) => {
-                let (stage, action) = record(Step::Committed);
+                let (stage, action) = record(MoverStep::Committed);
                 self.ask(State::Arriving(stage, arrival), action, out);
             }
             (_, Ok(false)) => self.close_unclear(Doubt::NotTheCopy, out),
@@ -107,7 +109,7 @@ impl Mover {
     fn rest_arriving(
         &mut self,
         now: Nanos,
-        step: Option<Step>,
+        step: Option<MoverStep>,
         arrival: Arrival,
         why: super::Words,
         out: &mut Vec<Action>,
@@ -118,6 +120,6 @@ impl Mover {
     }
 }
 
-fn record(step: Step) -> (Arriving, Action) {
+fn record(step: MoverStep) -> (Arriving, Action) {
     (Arriving::Recording(step), Action::Record(step))
 }

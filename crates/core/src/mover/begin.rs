@@ -4,7 +4,9 @@
 //! there is of the copy is given up first. The application is watched for [`BEFORE`],
 //! then it begins.
 
-use super::event::{Action, At, Event, Failure, GivenUp, Owner, Place, Removed, Step};
+use super::event::{
+    Action, At, Event, Failure, GivenUp, MoverStep, Owner, Place, Removed,
+};
 use super::state::{Arrival, Beginning, Hearing, State};
 use super::verdict::{Doubt, Why};
 use super::{BEFORE, Copy, Mover};
@@ -71,7 +73,7 @@ impl Mover {
                 self.started(now, speed, begun, out);
             }
             (Beginning::Recording, Event::Stored(Ok(()))) => {
-                self.step = Step::Copying;
+                self.step = MoverStep::Copying;
                 self.round(out);
             }
             // QEMU copies, and a kill must find that: so it does not go on.
@@ -177,7 +179,7 @@ impl Mover {
             Ok(()) => {
                 self.seen(out);
                 self.speed = Some(speed);
-                let record = Action::Record(Step::Copying);
+                let record = Action::Record(MoverStep::Copying);
                 self.beginning_is(Beginning::Recording, record, out);
             }
             // Whether it has begun shows when it is given up.

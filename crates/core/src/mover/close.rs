@@ -4,7 +4,7 @@
 use super::event::{Action, At, Event, Failure, GivenUp, Notice, Place};
 use super::state::{Closing, State, Tidying, Told};
 use super::verdict::{Doubt, Rest, Verdict};
-use super::{AGAIN, Copy, Mover, Step};
+use super::{AGAIN, Copy, Mover, MoverStep};
 use crate::Nanos;
 
 impl Mover {
@@ -23,7 +23,7 @@ impl Mover {
     ) {
         match (stage, answer) {
             (Closing::Recording, Event::Stored(Ok(()))) => {
-                self.step = Step::Ended;
+                self.step = MoverStep::Ended;
                 match verdict.is_untidy() {
                     true => self.tidy_later(now, out),
                     false => self.over(out),

@@ -32,7 +32,7 @@ pub enum Place {
 
 /// Where a move is, as far as a kill must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum MoverStep {
     /// The copy has not begun, as far as is known.
     Created,
     /// QEMU copies; the source is the truth.
@@ -210,7 +210,7 @@ pub enum Action {
     /// Read what is wanted. Answered by [`Event::Wished`].
     ReadWishes,
     /// Make a step durable. Answered by [`Event::Stored`].
-    Record(Step),
+    Record(MoverStep),
     /// Make it durable that the machine is told to switch over, unless somebody wants the
     /// move to be given up. Answered by [`Event::MaySwitch`].
     RecordSwitching,

@@ -4,7 +4,7 @@
 //! ends the move before the step `switching`; from then on it is only said, and the
 //! machine is asked again.
 
-use super::event::{Action, At, Event, Failure, Job, Notice, Step, Watched, Wishes};
+use super::event::{Action, At, Event, Failure, Job, MoverStep, Notice, Watched, Wishes};
 use super::state::{Following, Hearing, Lost, Order, Over, State};
 use super::verdict::Why;
 use super::{AGAIN, HALT, Mover};
@@ -36,7 +36,7 @@ impl Mover {
     }
 
     fn look(&mut self, out: &mut Vec<Action>) {
-        if self.wishes.cancel && self.step == Step::Copying {
+        if self.wishes.cancel && self.step == MoverStep::Copying {
             return self.stay(Why::Asked, false, out);
         }
         self.follows(Following::Looking, Action::Look, out);
@@ -153,8 +153,8 @@ impl Mover {
     /// The machine's disk is not what is copied any more, and the job goes on.
     pub(super) fn is_not_it(&mut self, now: Nanos, why: Why, out: &mut Vec<Action>) {
         match (self.step, &self.order) {
-            (Step::Switching, Order::CallOff { .. }) => self.wait_a_tick(now, out),
-            (Step::Switching, _) => self.call_off(why, out),
+            (MoverStep::Switching, Order::CallOff { .. }) => self.wait_a_tick(now, out),
+            (MoverStep::Switching, _) => self.call_off(why, out),
             _ => self.stay(why, false, out),
         }
     }
@@ -162,11 +162,13 @@ impl Mover {
     /// Something is wrong with the machine.
     pub(super) fn halt(&mut self, now: Nanos, failure: Failure, out: &mut Vec<Action>) {
         match (self.step, failure) {
-            (Step::Switching, Failure::Nobody(_)) => {
+            (MoverStep::Switching, Failure::Nobody(_)) => {
                 self.ask(State::Lost(Lost::Looking), Action::Look, out);
             }
             // Only the machine can say where the disk is; it is asked again.
-            (Step::Switching, failure) => self.rest(now, failure.words().clone(), out),
+            (MoverStep::Switching, failure) => {
+                self.rest(now, failure.words().clone(), out)
+            }
             (_, Failure::Nobody(why)) => self.is_gone(why, out),
             (_, Failure::Silent(why) | Failure::Cut(why)) => self.is_silent(why, out),
             (_, failure) => self.stay(Why::Machine(failure.words().clone()), false, out),

@@ -7,7 +7,7 @@
 //! | nothing | moved, if it may have been told; else unclear | stays, or unclear if it may have been told | the same | unclear |
 
 use super::Mover;
-use super::event::{Action, At, Ended, Event, Failure, Job, Owner, Step};
+use super::event::{Action, At, Ended, Event, Failure, Job, MoverStep, Owner};
 use super::state::{Arrival, Lost, Order, Over, State};
 use super::verdict::{Doubt, Why};
 use crate::Nanos;
@@ -32,7 +32,7 @@ impl Mover {
     }
 
     fn found(&mut self, over: Over, at: &At, out: &mut Vec<Action>) {
-        let is_switching = self.step == Step::Switching;
+        let is_switching = self.step == MoverStep::Switching;
         let undone = matches!(over, Over::Said(Ended::Cancelled | Ended::Failed(_)));
         let is_clean = over == Over::Said(Ended::Clean);
         match at {
@@ -68,7 +68,7 @@ impl Mover {
     /// it: libvirt starts it with what it has switched over to, and one that was to switch
     /// over had a whole copy.
     fn knows_of_its_own(&self) -> bool {
-        self.owner == Owner::Libvirt || self.step == Step::Switching
+        self.owner == Owner::Libvirt || self.step == MoverStep::Switching
     }
 
     /// Whether libvirt has called the copy off, and says so: it would have refused that

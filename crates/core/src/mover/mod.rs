@@ -81,8 +81,8 @@ mod switch;
 mod verdict;
 
 pub use event::{
-    Action, At, Ended, Event, Failure, GivenUp, Job, Notice, Owner, Place, Removed, Step,
-    Watched, Wishes, Words,
+    Action, At, Ended, Event, Failure, GivenUp, Job, MoverStep, Notice, Owner, Place,
+    Removed, Watched, Wishes, Words,
 };
 pub use verdict::{Doubt, Rest, Verdict, Why};
 
@@ -135,7 +135,7 @@ pub struct Setup {
     /// What the disk becomes.
     pub place: Place,
     /// Where the move is.
-    pub step: Step,
+    pub step: MoverStep,
     /// What is wanted of it.
     pub wishes: Wishes,
     /// What is known of the destination.
@@ -151,7 +151,7 @@ pub struct Mover {
     owner: Owner,
     place: Place,
     /// Where the move is, as durable; while that is not known, the later of both.
-    step: Step,
+    step: MoverStep,
     wishes: Wishes,
     hearing: Hearing,
     stopping: bool,
@@ -207,12 +207,12 @@ impl Mover {
 
     fn start(&mut self, now: Nanos, out: &mut Vec<Action>) {
         match self.step {
-            Step::Created => self.begin(out),
-            Step::Copying | Step::Switching => self.round(out),
-            Step::Committed => {
+            MoverStep::Created => self.begin(out),
+            MoverStep::Copying | MoverStep::Switching => self.round(out),
+            MoverStep::Committed => {
                 self.arrive(state::Arrival::Moved { unplugged: false }, out);
             }
-            Step::Ended => self.tidy_later(now, out),
+            MoverStep::Ended => self.tidy_later(now, out),
         }
     }
 
@@ -339,7 +339,7 @@ mod tests {
         Mover::new(Setup {
             owner: Owner::Qemu,
             place: Place::File,
-            step: Step::Created,
+            step: MoverStep::Created,
             wishes: Wishes { cancel: false, paused, rate },
             copy: Copy::Unknown,
             resumed: false,

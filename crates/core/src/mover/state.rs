@@ -123,10 +123,10 @@ pub(super) enum Lost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arriving {
-    Recording(super::Step),
+    Recording(super::MoverStep),
     Sealing,
     /// Until that is tried again; sealed, if it is no step.
-    Resting(Option<super::Step>),
+    Resting(Option<super::MoverStep>),
     PuttingAway,
     /// What an unplugged disk leaves in QEMU is given up.
     GivingUp {

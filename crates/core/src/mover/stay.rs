@@ -7,7 +7,7 @@
 //! disk is then.
 
 use super::event::{
-    Action, At, Event, Failure, GivenUp, Notice, Owner, Place, Removed, Step,
+    Action, At, Event, Failure, GivenUp, MoverStep, Notice, Owner, Place, Removed,
 };
 use super::state::{Arrival, Retry, State, Stay, Staying};
 use super::verdict::{Doubt, Rest, Verdict, Why};
@@ -20,7 +20,7 @@ impl Mover {
     pub(super) fn stay(&mut self, why: Why, undone: bool, out: &mut Vec<Action>) {
         let stay = Stay { why, undone, found: None, still: None };
         // libvirt says where the disk is, whatever became of the job.
-        if self.step == Step::Switching && (undone || self.owner == Owner::Libvirt) {
+        if self.step == MoverStep::Switching && (undone || self.owner == Owner::Libvirt) {
             return self.copy_again(stay, out);
         }
         self.stays(Staying::GivingUp, stay, Action::GiveUp, out);
@@ -57,7 +57,7 @@ impl Mover {
     }
 
     fn record_copying(&mut self, stay: Stay, out: &mut Vec<Action>) {
-        let record = Action::Record(Step::Copying);
+        let record = Action::Record(MoverStep::Copying);
         self.stays(Staying::Recording, stay, record, out);
     }
 
@@ -75,7 +75,7 @@ impl Mover {
                 self.rest_staying(now, Retry::Unseal, stay, why, out);
             }
             (Staying::Recording, Event::Stored(Ok(()))) => {
-                self.step = Step::Copying;
+                self.step = MoverStep::Copying;
                 match stay.found {
                     Some(_) => self.put_away(stay, out),
                     None => self.stays(Staying::GivingUp, stay, Action::GiveUp, out),
@@ -119,7 +119,7 @@ impl Mover {
         failure: Failure,
         out: &mut Vec<Action>,
     ) {
-        if self.step == Step::Switching {
+        if self.step == MoverStep::Switching {
             return self.halt(now, failure, out);
         }
         let is_there = !matches!(failure, Failure::Nobody(_) | Failure::Silent(_));
@@ -144,7 +144,7 @@ impl Mover {
             return self.arrive(arrival, out);
         }
         let is_copy = *at == At::Source || stay.undone;
-        if self.step == Step::Switching {
+        if self.step == MoverStep::Switching {
             return match is_copy {
                 true => self.copy_again(stay, out),
                 false => self.unclear(Doubt::TakenAway, out),
@@ -164,8 +164,8 @@ impl Mover {
         out: &mut Vec<Action>,
     ) {
         match (self.step, failure) {
-            (Step::Switching, _) if stay.undone => self.copy_again(stay, out),
-            (Step::Switching, failure) => self.halt(now, failure, out),
+            (MoverStep::Switching, _) if stay.undone => self.copy_again(stay, out),
+            (MoverStep::Switching, failure) => self.halt(now, failure, out),
             _ if stay.undone => self.put_away(stay, out),
             (_, Failure::Nobody(_)) => {
                 self.doubt();

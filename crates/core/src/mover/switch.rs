@@ -6,7 +6,7 @@
 //! that came in time, QEMU is asked again. libvirt calls nothing off that it has told
 //! QEMU to do.
 
-use super::event::{Action, At, Event, Failure, Job, Notice, Place, Step};
+use super::event::{Action, At, Event, Failure, Job, MoverStep, Notice, Place};
 use super::state::{Arrival, Following, Hearing, Order};
 use super::verdict::Why;
 use super::{AGAIN, CATCH_UP, Mover};
@@ -30,7 +30,7 @@ impl Mover {
             Order::None => false,
         };
         // A pause that comes when it is under way comes too late.
-        let is_paused = self.wishes.paused && self.step != Step::Switching;
+        let is_paused = self.wishes.paused && self.step != MoverStep::Switching;
         if is_held || is_paused {
             return self.follows(Following::Watching, Action::Watch(Some(job)), out);
         }
@@ -92,7 +92,7 @@ impl Mover {
     ) {
         match may {
             Ok(true) => {
-                self.step = Step::Switching;
+                self.step = MoverStep::Switching;
                 match self.place {
                     Place::Disk => self.follows(Following::Sealing, Action::Seal, out),
                     Place::File => self.free(out),
@@ -105,7 +105,7 @@ impl Mover {
             }
             // It may be durable all the same.
             Err(why) => {
-                self.step = Step::Switching;
+                self.step = MoverStep::Switching;
                 self.order = Order::Later(now.plus(AGAIN));
                 out.push(Action::Tell(Notice::Trouble(why)));
                 self.wait_a_tick(now, out);

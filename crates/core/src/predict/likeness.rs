@@ -104,8 +104,8 @@ impl Terms {
     /// Whether a guard that holds these has something in it for each of its loops.
     pub(super) fn are_known(&self, experience: Option<&Experience>) -> bool {
         experience.is_some_and(|it| {
-            (self.keep.is_none() || it.turns.is_some())
-                && (!self.bounded || it.within.is_some())
+            (self.keep.is_none() || it.trials.is_some())
+                && (!self.bounded || it.latency.is_some())
         })
     }
 }

@@ -35,7 +35,7 @@ mod week;
 
 pub use device::Shown;
 pub use likeness::experience;
-pub use score::{Outcome, Scores};
+pub use score::{PredictionOutcome, Scores};
 pub use share::{Share, Terms, Work};
 pub use speed::{Ends, Lesson, Source, Speed};
 pub use week::{Hour, Week};

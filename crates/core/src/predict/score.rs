@@ -2,7 +2,7 @@
 
 /// A prediction and what came of it; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct PredictionOutcome {
     /// The likely time.
     pub likely: f64,
     /// The range.
@@ -30,7 +30,7 @@ pub struct Scores {
     pub kept_error: f64,
 }
 
-impl Outcome {
+impl PredictionOutcome {
     /// By which part of what was predicted it was off: 0.1 took a tenth longer, -0.1 a
     /// tenth less.
     pub fn error(&self) -> f64 {
@@ -51,8 +51,9 @@ impl Outcome {
 
 impl Scores {
     /// Sums up; what was not predicted to take any time is left out.
-    pub fn of(outcomes: &[Outcome]) -> Scores {
-        let told: Vec<&Outcome> = outcomes.iter().filter(|it| it.likely > 0.0).collect();
+    pub fn of(outcomes: &[PredictionOutcome]) -> Scores {
+        let told: Vec<&PredictionOutcome> =
+            outcomes.iter().filter(|it| it.likely > 0.0).collect();
         let errors = told.iter().map(|it| it.error().abs()).collect();
         let kept: Vec<f64> = told.iter().filter_map(|it| it.kept_error()).collect();
         Scores {

@@ -16,9 +16,9 @@
 //! asks ten times a second always is ([`Work::there`]). Then it depends on what was
 //! promised:
 //!
-//! - To keep a part `k` of its requests: the [`guard`](crate::guard) copies in turns, in
-//!   which requests take no more than twice as long, and what they lose in a turn, times
-//!   the part of the time that turns have, is most of `1 - k` ([`beside_turns`]).
+//! - To keep a part `k` of its requests: the [`guard`](crate::guard) copies in trials, in
+//!   which requests take no more than twice as long, and what they lose in a trial, times
+//!   the part of the time that trials have, is most of `1 - k` ([`beside_trials`]).
 //! - Only while it is idle: nothing.
 //! - For a percentile it is not known beforehand what the copy may take: something
 //!   between nothing and what it would have without a promise.
@@ -26,7 +26,7 @@
 //! Writes end in a cache, or in a queue that is served before long reads: they lose nothing
 //! by what is read. Where they do not, the guard finds that out and the copy is slower.
 //!
-//! What the application keeps follows from the same turns: at least what was promised, and
+//! What the application keeps follows from the same trials: at least what was promised, and
 //! without a promise what a request loses that waits for a turn of the copy.
 
 use super::Weakest;
@@ -34,11 +34,11 @@ use crate::Nanos;
 use crate::guard::outlook;
 use crate::measure::Summary;
 
-/// What the copier has in flight where nothing holds it back: the middle of its ladder.
+/// What the copier has in flight where nothing holds it back: the middle of its step table.
 const IN_FLIGHT: f64 = (4 << 20) as f64;
 
 /// A comparison of a guard that has not seen much takes so many windows, and this many
-/// times as many are needed as lead to the rate it ends with: a price has to be known, and
+/// times as many are needed as lead to the rate it ends with: a marginal cost has to be known, and
 /// not only guessed. (The second was found with moves between modelled arrays.)
 const WINDOWS: f64 = 4.0;
 const SURE: f64 = 2.3;
@@ -175,7 +175,7 @@ impl Terms {
         let answers = outlook::ANSWERS * work.response() / work.outstanding.max(1e-9);
         let window = answers.max(outlook::RESPONSES * work.response());
         let window = window.clamp(outlook::WINDOW.0, outlook::WINDOW.1);
-        super::seconds(work.there() * steps * outlook::MANNERS * WINDOWS * SURE * window)
+        super::seconds(work.there() * steps * outlook::MODES * WINDOWS * SURE * window)
     }
 }
 
@@ -190,7 +190,7 @@ impl Share {
         let busy = if terms.is_none() { work.busy() } else { work.there() };
         let mix = |beside: f64| (1.0 - busy + busy * beside).max(LEAST);
         let unbound = 1.0 - work.busy() + work.busy() * beside;
-        let kept = terms.keep.map(|keep| part(beside_turns(work, keep, source)));
+        let kept = terms.keep.map(|keep| part(beside_trials(work, keep, source)));
         let least = if terms.idle_only { Some(0.0) } else { kept };
         let bounded = least.unwrap_or(beside).min(beside);
         let likely = match terms.bounded {
@@ -221,16 +221,15 @@ impl Share {
 /// Bytes per second that a guard has a copy do beside an application that keeps this part
 /// of its requests, from a source that could be read at so many.
 ///
-/// In a turn it has a part of the source's time, and requests take `1 / (1 - part)` times
-/// as long: no more than twice as long, if the application reads. What that loses it says
-/// how much of the time turns have.
-fn beside_turns(work: &Work, keep: f64, source: f64) -> f64 {
+/// In a trial it has a part of the source's time, and requests take `1 / (1 - part)` times
+/// as long: no more than twice as long, if the application reads. What that loses it /// how much of the time trials have.
+fn beside_trials(work: &Work, keep: f64, source: f64) -> f64 {
     let most = if work.writes < 1.0 { 1.0 - 1.0 / (1.0 + outlook::SLOWER) } else { 1.0 };
-    let rate = (source * most).min(outlook::AT_ONCE);
+    let rate = (source * most).min(outlook::BURST);
     let loss = work.loses(1.0 / (1.0 - (rate / source).min(ALL_BUT_NOTHING)));
     let budget = outlook::AIM * (1.0 - keep);
-    let part = if loss > 0.0 { budget / loss } else { outlook::PART_MAX };
-    rate * part.min(outlook::PART_MAX)
+    let part = if loss > 0.0 { budget / loss } else { outlook::DUTY_MAX };
+    rate * part.min(outlook::DUTY_MAX)
 }
 
 /// What an application keeps beside a copy that has its turn for so many seconds each time,

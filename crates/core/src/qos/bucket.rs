@@ -17,7 +17,7 @@
 //! moment at most `rate * time + burst` and the last request.
 //!
 //! A request takes before it starts, and is told when that may be: who takes
-//! first starts first. So nobody who waits for a turn can be overtaken again and
+//! first starts first. So nobody who waits for admission can be overtaken again and
 //! again, and nobody has to be woken to try once more.
 //!
 //! The burst is what comes in 10 ms: enough that a timer that fires late costs
@@ -287,7 +287,7 @@ mod tests {
             }
             count += 1;
         }
-        // 10 000, and the burst of 100; less what the last, late turn had.
+        // 10 000, and the burst of 100; less what the last, late request had.
         assert!((10_085..=10_101).contains(&count), "{count}");
     }
 

@@ -139,13 +139,13 @@ impl Class {
     ) -> Option<Nanos> {
         self.bytes.rate()?;
         let askers = self.askers.count(now, counted);
-        let Nanos(whole) = self.longest_turn(cost);
+        let Nanos(whole) = self.longest_wait(cost);
         (askers > 1).then(|| Nanos(whole.saturating_mul(askers)))
     }
 
-    /// How long a request waits at most that has its turn, if no other takes: what a
-    /// turn that was given under other terms is cut to.
-    pub(super) fn longest_turn(&self, cost: Cost) -> Nanos {
+    /// How long a request with a grant waits at most, if no other takes: a grant from
+    /// under other terms is cut to that.
+    pub(super) fn longest_wait(&self, cost: Cost) -> Nanos {
         self.bytes.price(cost.bytes).max(self.requests.price(1))
     }
 
@@ -158,7 +158,7 @@ impl Class {
     pub(super) fn is_due(&self, now: Nanos) -> Option<Nanos> {
         let reserved = [&self.reserved_bytes, &self.reserved_requests];
         let held = reserved.into_iter().find(|bucket| bucket.rate().is_some())?;
-        Some(held.tag()).filter(|turn| *turn <= now)
+        Some(held.tag()).filter(|since| *since <= now)
     }
 
     /// Counts a request against the reservation.

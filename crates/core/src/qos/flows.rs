@@ -1,19 +1,19 @@
 //! The flows of a scheduler, and the classes that they are members of: who is there,
-//! who has requests that wait, and whose turn it is within a class.
+//! who has requests that wait, and which flow of a class starts next.
 //!
 //! A class is here while it has a flow or a request at the device. Of its flows, the
 //! one with the smallest tag is next (where other threads have brought the class's time
 //! past several of them, the one that had the least); it takes from the class's limits
-//! once, and keeps its turn until its request starts, or is taken out: then what it has
+//! once, and keeps this *grant* until its request starts, or is taken out: then what it has
 //! taken goes back, for the next one. A request that has not taken as long as the class's
-//! requests must has no turn yet: those of other flows that have go before it.
+//! requests must has no grant yet: those of other flows that have go before it.
 //!
-//! Turns share a limit by requests. A limit in bytes is shared by bytes: of as many flows
+//! Grants share a limit by requests. A limit in bytes is shared by bytes: of as many flows
 //! as ask for something (`askers`), on whichever schedulers they are, each has an equal
 //! part of it, and a request also starts when its flow's part has brought what it costs
 //! since it waits, or since the flow's request before it was paid for. So a disk that asks
 //! for 4 KiB at a time, one after the other, does not wait each time for a mebibyte of
-//! its neighbour's. What started by its part is owed by all, and turns wait for it: so
+//! its neighbour's. What started by its part is owed by all, and grants wait for it: so
 //! over time no more than the limit flows.
 
 use std::collections::VecDeque;
@@ -32,9 +32,10 @@ pub(super) struct Waiting<T> {
     pub(super) arrived: Nanos,
 }
 
-/// The flow whose request has taken from the limits, what it took, and when it may start.
+/// What the flow at the head of a class has taken from its limits, and when its request
+/// may start.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct Grant {
     flow: u32,
     cost: Cost,
     at: Nanos,
@@ -49,7 +50,7 @@ pub(super) struct Member {
     pub(super) permits: u32,
     /// Flows with requests that wait.
     waiting: Vec<u32>,
-    turn: Option<Turn>,
+    grant: Option<Grant>,
     /// What the device takes for a request, smoothed.
     pub(super) service: Nanos,
     /// To the places of the class.
@@ -178,7 +179,7 @@ impl<T> Flows<T> {
         if was_waiting && !is_waiting {
             self.rest(class, id);
         } else if head_goes {
-            self.end_turn(class, id);
+            self.end_grant(class, id);
         }
         gone.into_iter().map(|waiting| waiting.item).collect()
     }
@@ -193,13 +194,13 @@ impl<T> Flows<T> {
         }
     }
 
-    /// The request at the head of a flow starts, which is where the flow's turn ends.
+    /// The request at the head of a flow starts, which is where the flow's grant ends.
     pub(super) fn pop(&mut self, now: Nanos, id: u32) -> Option<Waiting<T>> {
         let flow = self.flows.get_mut(id as usize)?.as_mut()?;
         let member = self.classes.get_mut(flow.class as usize)?.as_mut()?;
         let request = flow.queue.pop_front()?;
         let class = &member.stake.class;
-        if member.turn.take_if(|turn| turn.flow == id).is_none() {
+        if member.grant.take_if(|grant| grant.flow == id).is_none() {
             // It starts by its own part; what it takes is owed by all.
             class.take_limits(now, request.cost);
         }
@@ -215,9 +216,9 @@ impl<T> Flows<T> {
         Some(request)
     }
 
-    /// The flow of a class whose turn it is, when its request may start, and when that
+    /// The flow of a class that starts next, when its request may start, and when that
     /// came.
-    pub(super) fn turn(
+    pub(super) fn next_start(
         &mut self,
         now: Nanos,
         number: u32,
@@ -228,8 +229,8 @@ impl<T> Flows<T> {
         let head_of = |id: u32| flow_of(id).and_then(|flow| flow.queue.front());
         let class = &member.stake.class;
         let held = class.response().since(member.service);
-        let turn = match member.turn {
-            Some(turn) => turn,
+        let grant = match member.grant {
+            Some(grant) => grant,
             None => {
                 let rank = |id: &u32| {
                     let arrived = head_of(*id).map_or(Nanos::MAX, |head| head.arrived);
@@ -246,17 +247,17 @@ impl<T> Flows<T> {
                 if due > now {
                     return Some((first, due, *arrived));
                 }
-                Turn { flow: first, cost: *cost, at: class.take_limits(now, *cost) }
+                Grant { flow: first, cost: *cost, at: class.take_limits(now, *cost) }
             }
         };
-        member.turn = Some(turn);
-        let arrived = head_of(turn.flow)?.arrived;
-        let by_turn = (turn.flow, turn.at.max(arrived.plus(held)), arrived);
-        if by_turn.1 <= now {
-            return Some(by_turn);
+        member.grant = Some(grant);
+        let arrived = head_of(grant.flow)?.arrived;
+        let by_grant = (grant.flow, grant.at.max(arrived.plus(held)), arrived);
+        if by_grant.1 <= now {
+            return Some(by_grant);
         }
         let by_part = self.by_part(now, number, held);
-        Some(by_part.filter(|part| part.1 < by_turn.1).unwrap_or(by_turn))
+        Some(by_part.filter(|part| part.1 < by_grant.1).unwrap_or(by_grant))
     }
 
     /// The flow of a class whose own part of the class's limit in bytes brings what its
@@ -312,12 +313,12 @@ impl<T> Flows<T> {
         }
     }
 
-    /// Cuts turns that were given to what a request waits for its turn now.
-    pub(super) fn cut_turns(&mut self, now: Nanos) {
+    /// Cuts grants to what a request waits under the terms of now.
+    pub(super) fn cut_grants(&mut self, now: Nanos) {
         for member in self.classes.iter_mut().flatten() {
-            let Some(turn) = &mut member.turn else { continue };
-            let longest = member.stake.class.longest_turn(turn.cost);
-            turn.at = turn.at.min(now.plus(longest));
+            let Some(grant) = &mut member.grant else { continue };
+            let longest = member.stake.class.longest_wait(grant.cost);
+            grant.at = grant.at.min(now.plus(longest));
         }
     }
 
@@ -338,14 +339,14 @@ impl<T> Flows<T> {
             self.waiting.retain(|waiting| *waiting != class);
             self.leave_place(class);
         }
-        self.end_turn(class, flow);
+        self.end_grant(class, flow);
     }
 
-    /// The request that has a flow's turn is gone: what it took is there for the next.
-    fn end_turn(&mut self, class: u32, flow: u32) {
+    /// The request with a flow's grant is gone: what it took is there for the next.
+    fn end_grant(&mut self, class: u32, flow: u32) {
         let Some(member) = self.class_mut(class) else { return };
-        if let Some(turn) = member.turn.take_if(|turn| turn.flow == flow) {
-            member.stake.class.give_limits(turn.cost);
+        if let Some(grant) = member.grant.take_if(|grant| grant.flow == flow) {
+            member.stake.class.give_limits(grant.cost);
         }
     }
 
@@ -359,7 +360,7 @@ impl<T> Flows<T> {
             flows: 0,
             permits: 0,
             waiting: Vec::new(),
-            turn: None,
+            grant: None,
             service: Nanos(0),
             claim: Claim::new(&stake.class, self.number),
         };

@@ -2,7 +2,7 @@
 //!
 //! Each says what it has at its head: the smallest goes first. When a place becomes
 //! free, a scheduler that is not first leaves it to the one that is, and wakes it. Among
-//! equals those take turns: whoever comes next after the one that was last.
+//! equals those alternate: whoever comes next after the one that was last.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 

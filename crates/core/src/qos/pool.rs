@@ -37,7 +37,7 @@ const AHEAD_MAX: u64 = 64;
 const IN_A_ROW: i64 = 19;
 
 /// A request's weight at most, here: of a mebibyte. A longer one, which only a machine's own
-/// driver asks for, is not paid for by seconds without a turn.
+/// driver asks for, is not paid for by seconds without a start.
 const WEIGHT_MAX: i64 = 17;
 
 /// The requests at a datastore, shared by its schedulers.
@@ -78,8 +78,9 @@ impl Pool {
         self.slots.max()
     }
 
-    /// Whether it is the turn of who has waited for long, though there are reservations.
-    pub(super) fn is_others_turn(&self) -> bool {
+    /// Whether the next start is for a class that has waited for long, though there are
+    /// reservations.
+    pub(super) fn is_for_starved(&self) -> bool {
         self.lead.load(Relaxed) >= IN_A_ROW
     }
 

@@ -4,7 +4,7 @@ use super::class::ClassId;
 use super::terms::{Rate, Terms};
 use crate::measure::Window;
 
-/// Who does this part of what a limit allows is held back by the limit: a turn is lost now
+/// Who does this part of what a limit allows is held back by the limit: a start is lost now
 /// and then.
 const AT_LIMIT: f64 = 0.9;
 

@@ -28,8 +28,8 @@
 //!
 //! # Special cases
 //!
-//! - A limit's turn is taken by the request at the head of its class, once, before
-//!   the request starts: so a class that is on several schedulers takes turns. A limit in
+//! - The request at the head of its class takes a *grant* from the limits, once, before it
+//!   starts: so a class that is on several schedulers alternates between them. A limit in
 //!   bytes is shared by bytes: no flow waits for more than the others' parts (`flows`).
 //! - A response time is a limit too: a request is held back from its coming for as
 //!   long as it must take, less what the device has taken of late.
@@ -59,7 +59,7 @@ use crate::Nanos;
 /// requests are remembered, so a device that changes is followed within a blink.
 const SMOOTHING: u64 = 8;
 
-/// Who has waited for so long has a part of the turns though others have reservations: a
+/// Who has waited for so long has a part of the starts though others have reservations: a
 /// guest takes a disk that is silent for 10 s for a broken one, and what a reservation that
 /// can be kept costs others is less.
 const LONG: Nanos = Nanos::from_secs(2);
@@ -230,10 +230,10 @@ impl<T> Scheduler<T> {
         self.flows.drop_if_unused(number);
     }
 
-    /// The terms of classes have changed: turns that were given before are cut to what
-    /// a request waits for its turn now.
+    /// The terms of classes have changed: grants from before are cut to what a request
+    /// waits now.
     pub fn terms_changed(&mut self, now: Nanos) {
-        self.flows.cut_turns(now);
+        self.flows.cut_grants(now);
     }
 
     /// When `next` must be called again, if nothing happens before. As `next` left it.
@@ -255,11 +255,11 @@ impl<T> Scheduler<T> {
     /// The best of what could start now. Notes when more could.
     fn best(&mut self, now: Nanos) -> Option<Candidate> {
         self.wake_at = None;
-        let others_turn = self.pool.is_others_turn();
+        let for_starved = self.pool.is_for_starved();
         let mut best: Option<Candidate> = None;
         for at in 0..self.flows.waiting().len() {
             let number = self.flows.waiting()[at];
-            let Some((flow, starts, arrived)) = self.flows.turn(now, number) else {
+            let Some((flow, starts, arrived)) = self.flows.next_start(now, number) else {
                 continue;
             };
             if starts > now {
@@ -275,7 +275,7 @@ impl<T> Scheduler<T> {
             let (tag, due) = (stake.tag(&self.pool), stake.class.is_due(now));
             let begin = self.flows.begin(flow);
             let waited = now.since(arrived);
-            let first = others_turn && due.is_none() && waited >= LONG;
+            let first = for_starved && due.is_none() && waited >= LONG;
             let class = number;
             let candidate = Candidate { class, flow, tag, begin, due, first, arrived };
             if best.as_ref().is_none_or(|best| candidate.rank() < best.rank()) {

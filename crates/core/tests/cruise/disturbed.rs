@@ -2,7 +2,7 @@
 //! device that is slower for a while.
 
 use proptest::prelude::*;
-use sterna_core::guard::cruise::{CruiseControl, Hold, RATE_MIN};
+use sterna_core::guard::cruise::{CruiseControl, CruiseHold, RATE_MIN};
 use sterna_core::qos::Goal;
 
 use crate::{Device, MIB, Neighbour, World, cruise, run};
@@ -79,7 +79,7 @@ proptest! {
         let least = 16.0 / (1.3 * (own + device.per_mib * floors));
         prop_assume!(least > target * 1.1);
         let mut control = CruiseControl::new(cruise(Goal::Requests(target as u64)));
-        let mut hold = Hold::default();
+        let mut hold = CruiseHold::default();
         run(&mut control, &mut world, &mut hold, 30);
         let usual = (world.device, world.neighbours.clone());
         for period in 0..30 {

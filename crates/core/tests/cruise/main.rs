@@ -7,7 +7,9 @@ mod unreachable;
 
 use proptest::prelude::*;
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::{CruiseControl, Hold, Other, Outcome, PERIOD, RATE_MIN};
+use sterna_core::guard::cruise::{
+    CruiseControl, CruiseHold, CruiseOutcome, Other, PERIOD, RATE_MIN,
+};
 use sterna_core::measure::{Traffic, Window};
 use sterna_core::qos::policy::{Cruise, Fallback, Tolerance};
 use sterna_core::qos::{ClassId, Goal, Limit};
@@ -52,7 +54,7 @@ impl World {
     }
 
     /// One period: what the class and the others do under their limits.
-    fn period(&mut self, hold: &Hold) -> (Window, Vec<Other>) {
+    fn period(&mut self, hold: &CruiseHold) -> (Window, Vec<Other>) {
         let held = |(one, id): (&Neighbour, u32)| {
             let bytes = hold.others.get(&ClassId(id)).and_then(|limit| limit.bytes);
             bytes.map_or(one.does, |bytes| one.does.min(bytes as f64))
@@ -120,7 +122,7 @@ fn cruise(target: Goal) -> Cruise {
 fn run(
     control: &mut CruiseControl,
     world: &mut World,
-    hold: &mut Hold,
+    hold: &mut CruiseHold,
     periods: usize,
 ) -> (Vec<Window>, Vec<f64>) {
     let (mut windows, mut sums) = (Vec::new(), Vec::new());
@@ -134,7 +136,7 @@ fn run(
 }
 
 /// What the others may have together; without limits, any amount.
-fn allowed(hold: &Hold) -> f64 {
+fn allowed(hold: &CruiseHold) -> f64 {
     match hold.others.len() {
         0 => f64::INFINITY,
         _ => sum(hold),
@@ -142,7 +144,7 @@ fn allowed(hold: &Hold) -> f64 {
 }
 
 /// Of the limits, in bytes per second.
-fn sum(hold: &Hold) -> f64 {
+fn sum(hold: &CruiseHold) -> f64 {
     hold.others.values().filter_map(|limit| limit.bytes).sum::<u64>() as f64
 }
 
@@ -166,13 +168,13 @@ fn e4() -> World {
 
 fn settles(goal: Goal, value: fn(&Window) -> f64, target: f64) {
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), e4());
-    let (windows, _) = run(&mut control, &mut world, &mut Hold::default(), 310);
+    let (windows, _) = run(&mut control, &mut world, &mut CruiseHold::default(), 310);
     let part = |window: &Window| value(window) / target;
     let shown: Vec<f64> = windows.iter().take(12).map(part).collect();
     let late = windows[10..].iter().map(part);
     assert!(late.clone().all(|part| (0.89..1.11).contains(&part)), "{shown:.2?}");
     assert!(windows.iter().map(part).all(|part| part < 1.1), "{shown:.2?}");
-    assert_eq!(*control.outcome(), Outcome::Holding);
+    assert_eq!(*control.outcome(), CruiseOutcome::Holding);
 }
 
 #[test]
@@ -189,10 +191,10 @@ fn a_target_in_requests_is_held_within_ten_seconds_and_for_five_minutes() {
 fn a_target_in_milliseconds_is_kept_from_the_tenth_second_on_and_for_five_minutes() {
     let goal = Goal::Response(Nanos::from_millis(15));
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), e4());
-    let (windows, sums) = run(&mut control, &mut world, &mut Hold::default(), 310);
+    let (windows, sums) = run(&mut control, &mut world, &mut CruiseHold::default(), 310);
     let means: Vec<f64> = windows.iter().map(mean_ms).collect();
     assert!(means[10..].iter().all(|mean| *mean < 1.1 * 15.0), "{:.2?}", &means[..12]);
-    assert_eq!(*control.outcome(), Outcome::Holding);
+    assert_eq!(*control.outcome(), CruiseOutcome::Holding);
     // It leaves 10.1 MiB/s of the 100 to the others: what takes 15 ms, and 9.4 alone. They
     // have at least what leaves the class a fifth to spare.
     let least = sums[60..].iter().copied().fold(f64::INFINITY, f64::min) / MIB;
@@ -204,7 +206,7 @@ fn nobody_is_held_below_a_reservation() {
     let (mut control, mut world) =
         (CruiseControl::new(cruise(Goal::Bytes(10_000_000))), e4());
     world.neighbours[1].floor = 19.0 * MIB;
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     run(&mut control, &mut world, &mut hold, 60);
     let limit = |id| hold.others[&ClassId(id)].bytes.unwrap() as f64;
     assert!(limit(2) >= 19.0 * MIB - 1.0 && limit(1) >= RATE_MIN - 1.0, "{hold:?}");
@@ -215,9 +217,9 @@ fn a_class_that_asks_for_less_does_not_keep_the_others_down() {
     let (mut control, mut world) =
         (CruiseControl::new(cruise(Goal::Requests(1500))), e4());
     world.device.asks = 100.0;
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     run(&mut control, &mut world, &mut hold, 60);
-    assert_eq!(*control.outcome(), Outcome::Holding);
+    assert_eq!(*control.outcome(), CruiseOutcome::Holding);
     assert!(allowed(&hold) > 60.0 * MIB, "{hold:?}");
 }
 
@@ -225,14 +227,15 @@ fn a_class_that_asks_for_less_does_not_keep_the_others_down() {
 fn a_class_with_a_limit_of_its_own_below_its_target_keeps_nobody_down() {
     let (mut control, mut world) =
         (CruiseControl::new(cruise(Goal::Requests(1500))), e4());
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     let mut go_on = |control: &mut CruiseControl, limit: Limit, periods: usize| {
         control.limit_own(limit, None);
         let mut last = 0.0;
         for _ in 0..periods {
             let bytes = [hold.own.bytes, limit.bytes].into_iter().flatten().min();
             let own = Limit { bytes, ..hold.own };
-            let (own, others) = world.period(&Hold { own, others: hold.others.clone() });
+            let (own, others) =
+                world.period(&CruiseHold { own, others: hold.others.clone() });
             hold = control.step(&own, &others);
             last = own.iops();
         }
@@ -244,16 +247,16 @@ fn a_class_with_a_limit_of_its_own_below_its_target_keeps_nobody_down() {
     let limit = Limit { bytes: Some(5 << 20), ..Limit::default() };
     let (has, others) = go_on(&mut control, limit, 60);
     assert!(has < 650.0 && others > 5.0 * before, "{has}, {others}");
-    assert_eq!(*control.outcome(), Outcome::Holding);
+    assert_eq!(*control.outcome(), CruiseOutcome::Holding);
     assert_eq!(control.note(), Some("its own limit leaves it no more"));
     let (has, _) = go_on(&mut control, Limit::default(), 15);
     assert!((1350.0..1650.0).contains(&has), "{has}");
     // Nor if it was out of reach before.
     let mut control = CruiseControl::new(cruise(Goal::Requests(50_000)));
     go_on(&mut control, Limit::default(), 20);
-    assert!(matches!(control.outcome(), Outcome::Unreachable(_)));
+    assert!(matches!(control.outcome(), CruiseOutcome::Unreachable(_)));
     let (_, before) = go_on(&mut control, limit, 2);
-    assert_eq!(*control.outcome(), Outcome::Holding);
+    assert_eq!(*control.outcome(), CruiseOutcome::Holding);
     let (_, others) = go_on(&mut control, limit, 20);
     assert!(others > 2.0 * before, "{before}, {others}");
 }
@@ -265,11 +268,11 @@ fn a_class_that_seldom_waits_keeps_nobody_down_however_little_they_do() {
         (CruiseControl::new(cruise(Goal::Requests(1500))), e4());
     world.neighbours = vec![Neighbour { does: 4.0 * MIB, floor: 0.0 }];
     world.device = Device { asks: 200.0, own: 0.001, per_mib: 1e-5, ..world.device };
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     for period in 0..60 {
         run(&mut control, &mut world, &mut hold, 1);
-        assert_eq!(*control.outcome(), Outcome::Holding, "in period {period}");
-        assert_eq!(hold, Hold::default(), "in period {period}");
+        assert_eq!(*control.outcome(), CruiseOutcome::Holding, "in period {period}");
+        assert_eq!(hold, CruiseHold::default(), "in period {period}");
     }
 }
 
@@ -278,7 +281,7 @@ fn a_class_that_seldom_waits_keeps_nobody_down_however_little_they_do() {
 fn a_starved_class_with_few_and_slow_requests_asks_for_its_target() {
     let target = 50.0;
     let mut control = CruiseControl::new(cruise(Goal::Requests(target as u64)));
-    let (mut world, mut hold) = (e4(), Hold::default());
+    let (mut world, mut hold) = (e4(), CruiseHold::default());
     world.neighbours = vec![Neighbour { does: 10.0 * MIB, floor: 0.0 }];
     let (own, outstanding, shared) = (0.0155, 1.14, Some(10.0 / 0.97));
     world.device = Device { own, outstanding, shared, ..world.device };
@@ -292,12 +295,12 @@ fn a_starved_class_with_few_and_slow_requests_asks_for_its_target() {
 fn an_idle_class_lets_the_others_go() {
     let (mut control, mut world) =
         (CruiseControl::new(cruise(Goal::Bytes(10_000_000))), e4());
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     run(&mut control, &mut world, &mut hold, 20);
     assert!(!hold.others.is_empty());
     world.device.asks = 0.0;
     run(&mut control, &mut world, &mut hold, 60);
-    assert_eq!(hold, Hold::default());
+    assert_eq!(hold, CruiseHold::default());
 }
 
 proptest! {
@@ -341,7 +344,7 @@ proptest! {
         };
         prop_assume!(least > target * 1.1 && target >= 50.0);
         let mut control = CruiseControl::new(cruise(Goal::Requests(target as u64)));
-        let (windows, sums) = run(&mut control, &mut world, &mut Hold::default(), 310);
+        let (windows, sums) = run(&mut control, &mut world, &mut CruiseHold::default(), 310);
         let crowded = shared || alone / loaded < target;
         let parts: Vec<f64> = windows.iter().map(|one| one.iops() / target).collect();
         let late = &parts[10..];

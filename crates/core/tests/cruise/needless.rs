@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::{CruiseControl, Hold, Outcome};
+use sterna_core::guard::cruise::{CruiseControl, CruiseHold, CruiseOutcome};
 use sterna_core::qos::{Goal, Limit};
 
 use crate::{Device, MIB, Neighbour, World, allowed, cruise, mean_ms, run};
@@ -30,7 +30,7 @@ fn fast() -> World {
 fn blip(
     control: &mut CruiseControl,
     world: &mut World,
-    hold: &mut Hold,
+    hold: &mut CruiseHold,
     (times, periods): (f64, usize),
 ) {
     let usual = (world.device, world.neighbours.clone());
@@ -44,7 +44,7 @@ fn blip(
 fn lost(
     control: &mut CruiseControl,
     world: &mut World,
-    hold: &mut Hold,
+    hold: &mut CruiseHold,
     periods: usize,
 ) -> f64 {
     let mut lost = 0.0;
@@ -60,14 +60,14 @@ fn a_moment_in_which_the_device_stood_still_holds_nobody_for_long() {
     for goal in [Goal::Response(Nanos::from_millis(1)), Goal::Requests(900)] {
         for (times, periods) in [(20.0, 1), (50.0, 2), (100.0, 3), (200.0, 6)] {
             let (mut control, mut world) = (CruiseControl::new(cruise(goal)), fast());
-            let mut hold = Hold::default();
+            let mut hold = CruiseHold::default();
             run(&mut control, &mut world, &mut hold, 60);
-            assert_eq!(hold, Hold::default(), "{goal}: nobody has to yield");
+            assert_eq!(hold, CruiseHold::default(), "{goal}: nobody has to yield");
             blip(&mut control, &mut world, &mut hold, (times, periods));
             let lost = lost(&mut control, &mut world, &mut hold, 120);
             assert!(lost < 20.0, "{goal}, {times} for {periods}: {lost:.1} s of work");
-            assert_eq!(hold, Hold::default(), "{goal}, {times} for {periods}");
-            assert_eq!(*control.outcome(), Outcome::Holding);
+            assert_eq!(hold, CruiseHold::default(), "{goal}, {times} for {periods}");
+            assert_eq!(*control.outcome(), CruiseOutcome::Holding);
         }
     }
 }
@@ -76,7 +76,7 @@ fn a_moment_in_which_the_device_stood_still_holds_nobody_for_long() {
 fn moments_now_and_then_cost_no_more_than_each_alone() {
     let goal = Goal::Response(Nanos::from_millis(1));
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), fast());
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     for number in 0..10 {
         blip(&mut control, &mut world, &mut hold, (50.0, 2));
         let lost = lost(&mut control, &mut world, &mut hold, 60);
@@ -88,7 +88,7 @@ fn moments_now_and_then_cost_no_more_than_each_alone() {
 fn a_class_with_a_response_time_is_never_delayed_itself() {
     let goal = Goal::Response(Nanos::from_millis(1));
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), fast());
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     blip(&mut control, &mut world, &mut hold, (100.0, 3));
     for period in 0..60 {
         assert!(hold.own.is_none(), "in period {period}: {hold:?}");
@@ -106,14 +106,14 @@ fn what_a_class_waits_for_its_own_limit_is_not_laid_at_the_others_door() {
     let limit = Limit { requests: Some(400), ..Limit::default() };
     control.limit_own(limit, None);
     world.device.outstanding = 2.0;
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     for period in 0..60 {
         let others = hold.others.clone();
-        let (own, others) = world.period(&Hold { own: limit, others });
+        let (own, others) = world.period(&CruiseHold { own: limit, others });
         assert!(mean_ms(&own) > 4.0, "it waits");
         hold = control.step(&own, &others);
-        assert_eq!(hold, Hold::default(), "in period {period}");
-        assert_eq!(*control.outcome(), Outcome::Holding, "in period {period}");
+        assert_eq!(hold, CruiseHold::default(), "in period {period}");
+        assert_eq!(*control.outcome(), CruiseOutcome::Holding, "in period {period}");
     }
 }
 
@@ -122,7 +122,7 @@ fn what_a_class_waits_for_its_own_limit_is_not_laid_at_the_others_door() {
 fn a_device_that_is_full_all_at_once_is_found_full_seldom() {
     let goal = Goal::Response(Nanos::from_millis(1));
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), fast());
-    let (mut hold, usual) = (Hold::default(), world.device.own);
+    let (mut hold, usual) = (CruiseHold::default(), world.device.own);
     let (mut missed, mut got) = (0, 0.0);
     for period in 0..1800 {
         let does = allowed(&hold).min(DOES * MIB) / MIB;
@@ -166,7 +166,7 @@ proptest! {
         prop_assume!(leaves > 2.0 * does.len() as f64 && leaves < all / 1.5);
         let mut control =
             CruiseControl::new(cruise(Goal::Response(Nanos((target * 1e9) as u64))));
-        let (windows, sums) = run(&mut control, &mut world, &mut Hold::default(), 200);
+        let (windows, sums) = run(&mut control, &mut world, &mut CruiseHold::default(), 200);
         let means: Vec<f64> =
             windows.iter().map(|one| mean_ms(one) / 1000.0 / target).collect();
         let slow = means[10..].iter().filter(|mean| **mean > 1.12).count();

@@ -1,7 +1,9 @@
 //! Targets that cannot be had.
 
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::{CruiseControl, Hold, Other, Outcome, RATE_MIN};
+use sterna_core::guard::cruise::{
+    CruiseControl, CruiseHold, CruiseOutcome, Other, RATE_MIN,
+};
 use sterna_core::qos::policy::{Cruise, Fallback};
 use sterna_core::qos::{ClassId, Goal, Limit};
 
@@ -11,8 +13,8 @@ use crate::{Device, MIB, World, allowed, cruise, e4, run, window};
 fn a_target_that_cannot_be_had_is_named_within_thirty_seconds() {
     let goal = Goal::Bytes(20_000_000);
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), e4());
-    run(&mut control, &mut world, &mut Hold::default(), 30);
-    let Outcome::Unreachable(reason) = control.outcome() else {
+    run(&mut control, &mut world, &mut CruiseHold::default(), 30);
+    let CruiseOutcome::Unreachable(reason) = control.outcome() else {
         panic!("{:?}", control.outcome())
     };
     assert!(reason.contains("at their floors"), "{reason}");
@@ -23,16 +25,16 @@ fn a_target_that_cannot_be_had_is_named_within_thirty_seconds() {
 fn after_its_rest_an_unreachable_target_is_tried_again_from_the_start() {
     let goal = Goal::Bytes(20_000_000);
     let (mut control, mut world) = (CruiseControl::new(cruise(goal)), e4());
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     run(&mut control, &mut world, &mut hold, 30);
     assert!(allowed(&hold) <= 2.0 * RATE_MIN, "{hold:?}");
     let mut periods = 0;
-    while matches!(control.outcome(), Outcome::Unreachable(_)) {
+    while matches!(control.outcome(), CruiseOutcome::Unreachable(_)) {
         run(&mut control, &mut world, &mut hold, 1);
         periods += 1;
         assert!(periods <= 60, "it is not tried again");
     }
-    assert_eq!(hold, Hold::default(), "the others are free for a period");
+    assert_eq!(hold, CruiseHold::default(), "the others are free for a period");
     run(&mut control, &mut world, &mut hold, 1);
     assert!(allowed(&hold) > 8.0 * RATE_MIN, "cut to the floors at once: {hold:?}");
 }
@@ -44,20 +46,20 @@ fn a_response_time_that_the_device_misses_by_itself_is_not_said_to_hold() {
     let e4 = e4();
     let device =
         Device { own: 0.020, per_mib: 1e-6, outstanding: 1.0, asks: 30.0, ..e4.device };
-    let (mut world, mut hold) = (World { device, ..e4 }, Hold::default());
+    let (mut world, mut hold) = (World { device, ..e4 }, CruiseHold::default());
     for period in 0..30 {
         run(&mut control, &mut world, &mut hold, 1);
-        assert_ne!(*control.outcome(), Outcome::Holding, "in period {period}");
+        assert_ne!(*control.outcome(), CruiseOutcome::Holding, "in period {period}");
     }
-    assert!(matches!(control.outcome(), Outcome::Unreachable(_)));
+    assert!(matches!(control.outcome(), CruiseOutcome::Unreachable(_)));
 }
 
 /// A target out of reach, with that as the fallback, and what the others are held to.
-fn with_fallback(goal: Goal) -> (CruiseControl, Hold) {
+fn with_fallback(goal: Goal) -> (CruiseControl, CruiseHold) {
     let cruise = cruise(Goal::Bytes(20_000_000));
     let mut control =
         CruiseControl::new(Cruise { fallback: Fallback::Limit(goal), ..cruise });
-    let mut hold = Hold::default();
+    let mut hold = CruiseHold::default();
     run(&mut control, &mut e4(), &mut hold, 30);
     assert_eq!(control.fallback(), Some(Fallback::Limit(goal)));
     (control, hold)
@@ -65,7 +67,7 @@ fn with_fallback(goal: Goal) -> (CruiseControl, Hold) {
 
 #[test]
 fn a_fallback_is_a_limit_in_the_metric_that_was_asked_for() {
-    let is_each = |hold: Hold, limit| {
+    let is_each = |hold: CruiseHold, limit| {
         assert_eq!(hold.others.into_values().collect::<Vec<_>>(), [limit; 2]);
     };
     let (bytes, requests) = (Some(2 << 20), Some(100));
@@ -85,7 +87,10 @@ fn a_fallback_ends_when_the_class_asks_for_nothing() {
     let mut world = e4();
     world.device.asks = 0.0;
     run(&mut control, &mut world, &mut hold, 3);
-    assert_eq!((control.outcome(), hold), (&Outcome::Holding, Hold::default()));
+    assert_eq!(
+        (control.outcome(), hold),
+        (&CruiseOutcome::Holding, CruiseHold::default())
+    );
 }
 
 /// One that keeps 8 requests of 64 KiB under way, and has 40 MiB/s reserved.

@@ -1,8 +1,10 @@
 //! A guard begins with what an earlier one has found out.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Experience, Guard, Standing, Turned, Within};
-use sterna_core::mirror::Manner;
+use sterna_core::guard::{
+    Experience, Guard, GuardAim, GuardStatus, LatencyExperience, TrialExperience,
+};
+use sterna_core::mirror::CopyMode;
 
 use crate::plant::{Course, Device, Load, Setup, share};
 use crate::random::Random;
@@ -14,15 +16,15 @@ const BY_CHANCE: f64 = 2.0;
 /// The seconds of a short move.
 const SHORT: usize = 10;
 
-/// What an earlier guard found out, with a price that is so many times as high.
+/// What an earlier guard found out, with a marginal cost that is so many times as high.
 fn wrong_by(known: Experience, factor: f64) -> Experience {
-    let turns = known.turns.map(|it| Turned {
-        price: it.price * factor,
+    let trials = known.trials.map(|it| TrialExperience {
+        marginal_cost: it.marginal_cost * factor,
         slowing: it.slowing * factor,
         rate: it.rate / factor,
         ..it
     });
-    Experience { turns, ..known }
+    Experience { trials, ..known }
 }
 
 /// A first move, and another one with what is made of its experience.
@@ -33,7 +35,7 @@ fn two_moves(
     made: impl Fn(Experience) -> Experience,
 ) -> Option<Record> {
     let first = run(setup, keep_97(), 60, seed);
-    first.experience.turns?;
+    first.experience.trials?;
     let guard = Guard::new(keep_97()).like(&made(first.experience));
     Some(run_guard(guard, setup, seconds, seed + 1000))
 }
@@ -71,7 +73,7 @@ fn a_short_move_copies_twice_as_much_with_experience() {
 #[test]
 fn whatever_an_experience_says_a_guest_keeps_its_part() {
     for factor in [0.1, 1.0, 10.0] {
-        let name = format!("a price {factor} times as high");
+        let name = format!("a marginal cost {factor} times as high");
         cases(&name, 100, BY_CHANCE, |random, seed| {
             let setup = any_length(random);
             let made = |known| wrong_by(known, factor);
@@ -99,7 +101,7 @@ fn a_wrong_experience_is_forgotten_within_a_minute() {
         }
         let ratio = (sum / right).exp();
         println!(
-            "a price {factor} times as high: {ratio:.2} of the copy in the 2nd minute"
+            "a marginal cost {factor} times as high: {ratio:.2} of the copy in the 2nd minute"
         );
         assert!((0.8..1.25).contains(&ratio), "{factor}: {ratio:.2}");
     }
@@ -112,9 +114,9 @@ fn a_bound_is_held_from_the_first_second_below_the_rate_that_held_it() {
         let setup = any_length(random);
         let own = share(setup.device, setup.load, 0.0).1;
         let p99 = Nanos((own * 5.0 * random.between(2.0, 10.0) * 1e9) as u64);
-        let aim = Aim { p99: Some(p99), ..Aim::default() };
+        let aim = GuardAim { p99: Some(p99), ..GuardAim::default() };
         let known = run(setup, aim, 60, seed).experience;
-        if known.within.is_none() {
+        if known.latency.is_none() {
             return Ok(());
         }
         let guard = Guard::new(aim).like(&known);
@@ -135,7 +137,10 @@ fn a_bound_is_held_from_the_first_second_below_the_rate_that_held_it() {
     for seed in 0..60 {
         let setup = any_length(&mut Random::new(seed));
         let own = share(setup.device, setup.load, 0.0).1;
-        let aim = Aim { p99: Some(Nanos((own * 25.0 * 1e9) as u64)), ..Aim::default() };
+        let aim = GuardAim {
+            p99: Some(Nanos((own * 25.0 * 1e9) as u64)),
+            ..GuardAim::default()
+        };
         let known = run(setup, aim, 60, seed).experience;
         let guard = Guard::new(aim).like(&known);
         let copied = |record: Record| record.copied().max(1.0).ln();
@@ -154,7 +159,7 @@ fn a_bound_is_held_from_the_first_second_below_the_rate_that_held_it() {
 fn an_experience_is_learning_until_the_guard_has_compared_for_itself() {
     let setup = any_length(&mut Random::new(1));
     let record = two_moves(setup, 1, 1, |known| known).expect("an experience");
-    assert_eq!(record.standings[0], Standing::Learning);
+    assert_eq!(record.statuses[0], GuardStatus::Learning);
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn who_has_given_up_or_seen_too_little_has_no_experience() {
     let load = Load::Closed { depth: 16.0, pause: 0.1 };
     let setup = Setup { device, load, course: Course::Steady, wander: 0.0 };
     let record = run(setup, keep_97(), 35, 1);
-    assert!(matches!(record.standings[34], Standing::Unreachable(_)));
+    assert!(matches!(record.statuses[34], GuardStatus::Unreachable(_)));
     assert!(record.experience.is_none(), "{:?}", record.experience);
 }
 
@@ -176,50 +181,54 @@ fn what_was_held_under_a_bound_is_no_beginning_under_a_lower_one() {
     let own = share(setup.device, setup.load, 0.0).1;
     let aim = |times: f64| {
         let p99 = Some(Nanos((own * times * 1e9) as u64));
-        Aim { p99, ..Aim::default() }
+        GuardAim { p99, ..GuardAim::default() }
     };
     let known = run(setup, aim(30.0), 60, 4).experience;
-    assert!(known.within.is_some());
+    assert!(known.latency.is_some());
     let like = |times| Guard::new(aim(times)).like(&known).is_experienced();
     assert_eq!([like(29.0), like(30.0), like(60.0)], [false, true, true]);
     // Both loops must know something.
-    let both = Aim { keep: Some(0.97), ..aim(30.0) };
+    let both = GuardAim { keep: Some(0.97), ..aim(30.0) };
     assert!(!Guard::new(both).like(&known).is_experienced());
 }
 
 #[test]
 fn what_cannot_be_is_no_experience() {
-    let turned = Turned {
-        manner: Manner::Short,
+    let turned = TrialExperience {
+        mode: CopyMode::ShortChunks,
         rate: 10e6,
-        price: 1e-9,
+        marginal_cost: 1e-9,
         slowing: 1e-9,
         noise: 0.02,
         iops: 1000.0,
     };
-    let sound = |turns| Experience { turns: Some(turns), within: None }.sound().turns;
+    let sound =
+        |trials| Experience { trials: Some(trials), latency: None }.sound().trials;
     assert_eq!(sound(turned), Some(turned));
     for broken in [
-        Turned { rate: 0.0, ..turned },
-        Turned { rate: f64::NAN, ..turned },
-        Turned { rate: 1e30, ..turned },
-        Turned { price: -1.0, ..turned },
-        Turned { price: f64::INFINITY, ..turned },
-        Turned { slowing: f64::NAN, ..turned },
-        Turned { noise: 2.0, ..turned },
-        Turned { iops: -1.0, ..turned },
+        TrialExperience { rate: 0.0, ..turned },
+        TrialExperience { rate: f64::NAN, ..turned },
+        TrialExperience { rate: 1e30, ..turned },
+        TrialExperience { marginal_cost: -1.0, ..turned },
+        TrialExperience { marginal_cost: f64::INFINITY, ..turned },
+        TrialExperience { slowing: f64::NAN, ..turned },
+        TrialExperience { noise: 2.0, ..turned },
+        TrialExperience { iops: -1.0, ..turned },
     ] {
         assert_eq!(sound(broken), None, "{broken:?}");
     }
-    let within = |rate, bound| {
-        let within = Some(Within { rate, bound: Nanos(bound) });
-        Experience { turns: None, within }.sound()
+    let held = |rate, bound| {
+        let latency = Some(LatencyExperience { rate, bound: Nanos(bound) });
+        Experience { trials: None, latency }.sound()
     };
-    assert!(!within(1e6, 1).is_none());
-    assert!(within(f64::NAN, 1).is_none() && within(1.0, 1).is_none());
-    assert!(within(1e6, 0).is_none());
+    assert!(!held(1e6, 1).is_none());
+    assert!(held(f64::NAN, 1).is_none() && held(1.0, 1).is_none());
+    assert!(held(1e6, 0).is_none());
     // A guard that is given it all the same is as one without.
-    let broken = Experience { turns: Some(Turned { rate: 0.0, ..turned }), within: None };
+    let broken = Experience {
+        trials: Some(TrialExperience { rate: 0.0, ..turned }),
+        latency: None,
+    };
     let setup = any_length(&mut Random::new(2));
     let guard = Guard::new(keep_97()).like(&broken);
     let (with, without) = (run_guard(guard, setup, 5, 2), run(setup, keep_97(), 5, 2));
@@ -227,11 +236,11 @@ fn what_cannot_be_is_no_experience() {
 }
 
 #[test]
-fn a_copier_without_that_manner_begins_anew() {
+fn a_copier_without_that_mode_begins_anew() {
     let setup = any_length(&mut Random::new(3));
     let known = run(setup, keep_97(), 60, 3).experience;
-    assert!(known.turns.is_some_and(|it| it.manner != Manner::Even));
-    let aim = Aim { keep: Some(0.97), ..Aim::default() };
+    assert!(known.trials.is_some_and(|it| it.mode != CopyMode::Even));
+    let aim = GuardAim { keep: Some(0.97), ..GuardAim::default() };
     let guard = Guard::of_another_copier(aim);
     let with = run_guard(guard, setup, 5, 3);
     let like = run_guard(Guard::of_another_copier(aim).like(&known), setup, 5, 3);

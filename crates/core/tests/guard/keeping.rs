@@ -1,6 +1,6 @@
 //! A part of the guest's IO/s is kept.
 
-use sterna_core::guard::Standing;
+use sterna_core::guard::GuardStatus;
 
 use crate::plant::{Course, Device, Load, Setup};
 use crate::random::Random;
@@ -163,8 +163,8 @@ fn an_idle_guest_leaves_everything_to_the_copier_until_it_comes() {
         // Gone for the first half of each minute.
         let course = Course::Bursts { on: 30.0, off: 30.0 };
         let record = run(Setup { course, ..any_length(random) }, keep_97(), 120, seed);
-        if matches!(record.standings[59], Standing::Unreachable(_)) {
-            return Err(format!("{} at the end of a pause", record.standings[59]));
+        if matches!(record.statuses[59], GuardStatus::Unreachable(_)) {
+            return Err(format!("{} at the end of a pause", record.statuses[59]));
         }
         kept(&record)?;
         no_overshoot(&record)
@@ -178,10 +178,10 @@ fn where_the_least_copying_costs_too_much_it_is_said_within_thirty_seconds() {
     let setup = Setup { device, load, course: Course::Steady, wander: 0.0 };
     let record = run(setup, keep_97(), 35, 1);
     let said =
-        record.standings.iter().position(|it| matches!(it, Standing::Unreachable(_)));
-    assert!(said.is_some_and(|second| second < 30), "{:?}", record.standings);
+        record.statuses.iter().position(|it| matches!(it, GuardStatus::Unreachable(_)));
+    assert!(said.is_some_and(|second| second < 30), "{:?}", record.statuses);
     let after = said.unwrap_or(0) + 1;
     assert!(record.kept(after..after + 4) > 0.999, "the copy waits for gaps");
-    let why = record.standings[after].to_string();
+    let why = record.statuses[after].to_string();
     assert!(why.starts_with("unreachable: even 256 KiB/s of copying cost"), "{why}");
 }

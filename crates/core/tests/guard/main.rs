@@ -4,6 +4,7 @@
 //! and that nothing swings. What is judged is what the plant really did; what the guard
 //! sees of it is noisy.
 
+mod double_write_cost;
 mod experienced;
 mod keeping;
 mod plant;
@@ -12,5 +13,4 @@ mod random;
 mod run;
 mod silence;
 mod timing;
-mod twice;
 mod waiting;

@@ -10,7 +10,7 @@
 use sterna_core::Nanos;
 use sterna_core::guard::Observation;
 use sterna_core::measure::{Spread, Traffic, Window};
-use sterna_core::mirror::{Allowance, Manner};
+use sterna_core::mirror::{Allowance, CopyMode};
 
 use crate::random::Random;
 
@@ -29,7 +29,7 @@ const CHUNK_MAX: f64 = 1048576.0;
 /// a chunk.
 const FLIGHT: f64 = 0.012;
 
-/// When the guest counts as gone.
+/// When the guest counts as idle.
 const QUIET: f64 = 0.01;
 
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ pub(crate) struct Truth {
     /// Requests that it would have got done alone.
     pub(crate) alone: f64,
     pub(crate) copied: f64,
-    pub(crate) gone: f64,
+    pub(crate) idle: f64,
 }
 
 pub(crate) struct Plant {
@@ -143,7 +143,7 @@ pub(crate) struct Plant {
 pub(crate) struct Measured {
     window: Window,
     copied: u64,
-    gone: Nanos,
+    idle: Nanos,
 }
 
 impl Measured {
@@ -151,8 +151,8 @@ impl Measured {
         Observation {
             guest: &self.window,
             copied: self.copied,
-            gone: self.gone,
-            mirrored: Nanos(0),
+            idle: self.idle,
+            mirror_wait: Nanos(0),
             mirrored_writes: 0,
             idle_processors: Some(1.0),
         }
@@ -278,17 +278,17 @@ impl Plant {
                     * (1.0_f64 - 0.99 * 0.99).sqrt()
                     * self.random.normal();
             let (device, load) = self.at(self.now);
-            let chunk = match allowance.manner {
-                Manner::Even | Manner::Short => CHUNK,
-                Manner::AtOnce => CHUNK_MAX,
+            let chunk = match allowance.mode {
+                CopyMode::Even | CopyMode::ShortChunks => CHUNK,
+                CopyMode::Burst => CHUNK_MAX,
             };
             let full = 0.9 * device.peak / device.weigh(chunk);
             match load {
                 None => {
-                    let gone = self.now - self.quiet_since >= QUIET;
-                    let rate = if gone { allowance.idle } else { allowance.busy };
+                    let idle = self.now - self.quiet_since >= QUIET;
+                    let rate = if idle { allowance.idle } else { allowance.busy };
                     truth.copied += rate.map_or(full, |it| (it as f64).min(full)) * step;
-                    truth.gone += if gone { step } else { 0.0 };
+                    truth.idle += if idle { step } else { 0.0 };
                 }
                 Some(load) => {
                     self.quiet_since = self.now + step;
@@ -355,7 +355,7 @@ impl Plant {
                 service: response,
             };
         }
-        let gone = Nanos((truth.gone * 1e9) as u64);
-        Measured { window, copied: truth.copied as u64, gone }
+        let idle = Nanos((truth.idle * 1e9) as u64);
+        Measured { window, copied: truth.copied as u64, idle }
     }
 }

@@ -1,6 +1,6 @@
 //! A guard beside a plant, window by window, and what came of it.
 
-use sterna_core::guard::{Aim, Experience, Guard, Standing, Way};
+use sterna_core::guard::{Experience, Guard, GuardAim, GuardStatus, Remaining};
 use sterna_core::measure::Spread;
 
 use crate::plant::{Course, Device, Load, Plant, Setup, Truth};
@@ -15,19 +15,19 @@ pub(crate) struct Record {
     /// Response times, second by second.
     pub(crate) responses: Vec<Spread>,
     /// How it stood at the end of each second.
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) statuses: Vec<GuardStatus>,
     /// What a copy that knows everything would have copied.
     pub(crate) ideal: f64,
     /// What the guard has found out.
     pub(crate) experience: Experience,
 }
 
-pub(crate) fn keep_97() -> Aim {
-    Aim { keep: Some(0.97), ..Aim::default() }
+pub(crate) fn keep_97() -> GuardAim {
+    GuardAim { keep: Some(0.97), ..GuardAim::default() }
 }
 
 /// Runs a guard for so many seconds.
-pub(crate) fn run(setup: Setup, aim: Aim, seconds: usize, seed: u64) -> Record {
+pub(crate) fn run(setup: Setup, aim: GuardAim, seconds: usize, seed: u64) -> Record {
     run_guard(Guard::new(aim), setup, seconds, seed)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn run_guard(
     let mut record = Record {
         truth: Vec::new(),
         responses: Vec::new(),
-        standings: Vec::new(),
+        statuses: Vec::new(),
         ideal: 0.0,
         experience: Experience::default(),
     };
@@ -52,13 +52,13 @@ pub(crate) fn run_guard(
         for _ in 0..SECOND {
             record.ideal += plant.affordable(0.03) / SECOND as f64;
             let (measured, truth) = plant.window(allowance);
-            allowance = guard.step(&measured.observation(), Way::default());
+            allowance = guard.step(&measured.observation(), Remaining::default());
             assert_eq!(allowance.idle, None, "a gap is the copier's, second {second}");
             responses.merge(measured.response());
             record.truth.push(truth);
         }
         record.responses.push(responses);
-        record.standings.push(guard.standing());
+        record.statuses.push(guard.status());
     }
     record.experience = guard.experience();
     record
@@ -78,7 +78,7 @@ impl Record {
     }
 
     pub(crate) fn seconds(&self) -> usize {
-        self.standings.len()
+        self.statuses.len()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A guest that gets no answers, or few, or waits for what no comparison shows.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
+use sterna_core::guard::{Guard, GuardAim, GuardStatus, Observation, Remaining};
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 
@@ -40,24 +40,24 @@ fn show_mirrored(
         let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
         let mirrored = Nanos((guest.read.response.0 as f64 * part) as u64);
         let seen = seen(&guest, copied, mirrored);
-        allowance = guard.step(&seen, Way::default());
+        allowance = guard.step(&seen, Remaining::default());
     }
     allowance
 }
 
-fn seen(guest: &Window, copied: u64, mirrored: Nanos) -> Observation<'_> {
+fn seen(guest: &Window, copied: u64, mirror_wait: Nanos) -> Observation<'_> {
     Observation {
         guest,
         copied,
-        gone: Nanos(0),
-        mirrored,
+        idle: Nanos(0),
+        mirror_wait,
         mirrored_writes: 0,
         idle_processors: Some(1.0),
     }
 }
 
-fn bound() -> Aim {
-    Aim { p99: Some(Nanos::from_millis(5)), ..Aim::default() }
+fn bound() -> GuardAim {
+    GuardAim { p99: Some(Nanos::from_millis(5)), ..GuardAim::default() }
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn nothing_is_copied_and_nothing_holds_while_the_guest_hangs() {
     for aim in [keep_97(), bound()] {
         let mut guard = Guard::new(aim);
         show(&mut guard, 600, |_| window(200, 1, 2));
-        assert_eq!(guard.standing(), Standing::Holding, "{aim:?}");
+        assert_eq!(guard.status(), GuardStatus::Holding, "{aim:?}");
         let allowance = show(&mut guard, 10, |_| window(0, 0, 8));
         assert_eq!(allowance, Allowance::IDLE_ONLY, "{aim:?}");
-        assert_eq!(guard.standing(), Standing::Converging, "{aim:?}");
+        assert_eq!(guard.status(), GuardStatus::Converging, "{aim:?}");
         assert_eq!(guard.busy_rate(), Some(0), "{aim:?}");
     }
 }
@@ -79,7 +79,7 @@ fn a_guest_that_is_answered_again_is_copied_beside() {
     show(&mut guard, 600, |_| window(200, 1, 2));
     show(&mut guard, 100, |_| window(0, 0, 8));
     show(&mut guard, 100, |_| window(200, 1, 2));
-    assert_eq!(guard.standing(), Standing::Holding);
+    assert_eq!(guard.status(), GuardStatus::Holding);
     assert!(guard.busy_rate() > Some(100 << 20), "{:?}", guard.busy_rate());
 }
 
@@ -115,7 +115,7 @@ fn a_guest_whose_requests_are_not_counted_spoils_no_comparison() {
         let (iops, kept) = guard.kept().expect("half a minute is enough to know it");
         assert!((1900.0..2100.0).contains(&iops), "{before}: {iops} IO/s");
         assert!(kept > 0.999, "{before}: {kept}");
-        assert_eq!(guard.standing(), Standing::Holding, "{before}");
+        assert_eq!(guard.status(), GuardStatus::Holding, "{before}");
         assert!(guard.busy_rate() > Some(100 << 20), "{before}: {:?}", guard.busy_rate());
     }
 }
@@ -126,10 +126,10 @@ fn what_mirrored_writes_cost_is_taken_off_what_is_kept() {
     show_mirrored(&mut guard, 900, 0.02, |_| window(200, 1, 2));
     let (_, kept) = guard.kept().expect("it has been compared");
     assert!((0.979..0.981).contains(&kept), "{kept}");
-    assert_eq!(guard.standing(), Standing::Holding);
+    assert_eq!(guard.status(), GuardStatus::Holding);
     let allowance = show_mirrored(&mut guard, 900, 0.1, |_| window(200, 1, 2));
-    let standing = guard.standing().to_string();
-    assert!(standing.starts_with("unreachable: writing to both images"), "{standing}");
+    let status = guard.status().to_string();
+    assert!(status.starts_with("unreachable: writing to both images"), "{status}");
     assert_ne!(allowance.idle, Some(0));
     assert!(guard.busy_rate() > Some(0), "only the end of the move helps");
 }
@@ -145,7 +145,7 @@ fn where_mirrored_writes_cost_too_much_the_copy_may_cost_as_much() {
         let mirrored = Nanos(guest.read.response.0 / 10);
         let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
         let seen = seen(&guest, copied, mirrored);
-        busy = guard.step(&seen, Way::default()).busy.unwrap_or(0).min(50 << 20);
+        busy = guard.step(&seen, Remaining::default()).busy.unwrap_or(0).min(50 << 20);
         lost += if number >= 1500 { loss / 1500.0 } else { 0.0 };
     }
     assert!((0.07..0.13).contains(&lost), "{lost:.3} to the copy");
@@ -154,16 +154,23 @@ fn where_mirrored_writes_cost_too_much_the_copy_may_cost_as_much() {
 #[test]
 fn short_gaps_are_left_to_the_guest_while_all_processors_are_busy() {
     let guest = window(200, 1, 2);
-    for (aim, leaves) in [(keep_97(), true), (bound(), true), (Aim::default(), false)] {
+    for (aim, leaves) in
+        [(keep_97(), true), (bound(), true), (GuardAim::default(), false)]
+    {
         let mut guard = Guard::new(aim);
-        let mut leaves_gaps = |idle_processors: Option<f64>| {
+        let mut leaves_idle_gaps = |idle_processors: Option<f64>| {
             let seen = Observation { idle_processors, ..seen(&guest, 0, Nanos(0)) };
-            guard.step(&seen, Way::default()).leaves_gaps
+            guard.step(&seen, Remaining::default()).leaves_idle_gaps
         };
         // What is not known yet changes nothing for later.
-        assert_eq!([None, Some(0.15)].map(&mut leaves_gaps), [leaves, false], "{aim:?}");
+        assert_eq!(
+            [None, Some(0.15)].map(&mut leaves_idle_gaps),
+            [leaves, false],
+            "{aim:?}"
+        );
         // Its own copying does not make it change its mind.
-        let said = [0.5, 0.15, 0.05, 0.15, 0.3, 0.15].map(|idle| leaves_gaps(Some(idle)));
+        let said =
+            [0.5, 0.15, 0.05, 0.15, 0.3, 0.15].map(|idle| leaves_idle_gaps(Some(idle)));
         assert_eq!(said, [false, false, leaves, leaves, false, false], "{aim:?}");
     }
 }

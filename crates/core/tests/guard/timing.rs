@@ -1,7 +1,7 @@
 //! A migration ends when it shall, if it can.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Guard, Way};
+use sterna_core::guard::{Guard, GuardAim, Remaining};
 
 use crate::plant::{Course, Device, Load, Plant, Setup, Truth, WINDOW};
 use crate::run::keep_97;
@@ -16,7 +16,7 @@ struct End {
 }
 
 /// Moves so many bytes in `time` seconds, or whatever it takes.
-fn migrate(setup: Setup, aim: Aim, bytes: f64, time: f64, seed: u64) -> End {
+fn migrate(setup: Setup, aim: GuardAim, bytes: f64, time: f64, seed: u64) -> End {
     let mut plant = Plant::new(setup, seed);
     let mut guard = Guard::new(aim);
     let mut allowance = Guard::FIRST;
@@ -28,8 +28,8 @@ fn migrate(setup: Setup, aim: Aim, bytes: f64, time: f64, seed: u64) -> End {
         sum.done += truth.done;
         sum.alone += truth.alone;
         now += WINDOW.as_secs_f64();
-        let way = Way {
-            left: (bytes - sum.copied).max(0.0) as u64,
+        let way = Remaining {
+            bytes: (bytes - sum.copied).max(0.0) as u64,
             time: Some(Nanos(((time - now).max(0.0) * 1e9) as u64)),
         };
         allowance = guard.step(&measured.observation(), way);
@@ -54,7 +54,7 @@ const BURSTS: Course = Course::Bursts { on: 2.0, off: 3.0 };
 #[test]
 fn a_migration_ends_in_time_and_not_long_before() {
     for (course, mb) in [(Course::Steady, 3e9), (Course::Steady, 9e9), (BURSTS, 2e10)] {
-        let end = migrate(setup(course), Aim::default(), mb, 100.0, 1);
+        let end = migrate(setup(course), GuardAim::default(), mb, 100.0, 1);
         let seconds = end.seconds;
         assert!((60.0..=100.0).contains(&seconds), "{course:?}, {mb}: {seconds} s");
         let late = end.said.iter().flatten().count();
@@ -64,14 +64,14 @@ fn a_migration_ends_in_time_and_not_long_before() {
 
 #[test]
 fn where_the_gaps_suffice_nothing_is_taken_from_the_guest() {
-    let end = migrate(setup(BURSTS), Aim::default(), 1e10, 100.0, 1);
+    let end = migrate(setup(BURSTS), GuardAim::default(), 1e10, 100.0, 1);
     assert!(end.seconds < 100.0);
     assert!(end.kept > 0.99, "kept {}", end.kept);
 }
 
 #[test]
 fn a_device_that_is_too_slow_is_named_after_seconds_with_how_late_it_will_be() {
-    let end = migrate(setup(Course::Steady), Aim::default(), 1e11, 100.0, 1);
+    let end = migrate(setup(Course::Steady), GuardAim::default(), 1e11, 100.0, 1);
     let said = end.said[100].expect("known after ten seconds").as_secs_f64();
     let late = end.seconds - 100.0;
     assert!((0.8..1.25).contains(&(said / late)), "said {said}, it was {late}");
@@ -84,7 +84,7 @@ fn the_guest_comes_before_the_time_and_what_that_costs_is_said() {
     let late = end.seconds - 100.0;
     let said = end.said[300].expect("known after half a minute").as_secs_f64();
     assert!((0.6..1.6).contains(&(said / late)), "said {said}, it was {late}");
-    let would = end.would_keep.expect("the price is known");
+    let would = end.would_keep.expect("the marginal cost is known");
     assert!(would < 0.97, "in time it would have kept {would}");
 }
 

@@ -1,7 +1,9 @@
 //! The guest's slowest requests stay below a bound.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Guard, Observation, Standing, Unreachable, Way};
+use sterna_core::guard::{
+    Guard, GuardAim, GuardStatus, Observation, Remaining, Unreachable,
+};
 use sterna_core::measure::{Spread, Traffic, Window};
 
 use crate::plant::{Course, Device, Load, Setup, WINDOW, share};
@@ -18,8 +20,8 @@ const AS_MUCH: (f64, f64) = (0.6, 0.1);
 /// Bytes per second that a copy still is: a small chunk.
 const A_LITTLE: f64 = 65536.0;
 
-fn is_named(standing: &Standing) -> bool {
-    matches!(standing, Standing::Unreachable(Unreachable::OwnLatency { .. }))
+fn is_named(status: &GuardStatus) -> bool {
+    matches!(status, GuardStatus::Unreachable(Unreachable::OwnLatency { .. }))
 }
 
 /// The guest's p99 with nothing beside it, in seconds: a fixed part and a random one.
@@ -27,8 +29,8 @@ fn own_p99(setup: &Setup) -> f64 {
     share(setup.device, setup.load, 0.0).1 * (0.6 + 0.4 * 100.0_f64.ln())
 }
 
-fn bound(seconds: f64) -> Aim {
-    Aim { p99: Some(Nanos((seconds * 1e9) as u64)), ..Aim::default() }
+fn bound(seconds: f64) -> GuardAim {
+    GuardAim { p99: Some(Nanos((seconds * 1e9) as u64)), ..GuardAim::default() }
 }
 
 /// Whether a hundredth of the requests or more was above the bound in more than one
@@ -120,7 +122,7 @@ fn a_bound_that_the_guest_misses_alone_is_named_within_thirty_seconds() {
         let setup = any(random);
         let target = own_p99(&setup) / random.between(2.0, 5.0);
         let record = run(setup, bound(target), 40, seed);
-        match record.standings.iter().position(is_named) {
+        match record.statuses.iter().position(is_named) {
             Some(second) if second < 30 => Ok(()),
             other => Err(format!("{other:?}")),
         }
@@ -135,7 +137,7 @@ fn a_bound_that_the_guest_misses_now_and_then_is_named_and_the_copy_goes_on() {
         let target = own_p99(&setup) * 2.0;
         let record = run(setup, bound(target), 60, seed);
         let late: f64 = record.truth[300..].iter().map(|it| it.copied).sum();
-        match record.standings.iter().position(is_named) {
+        match record.statuses.iter().position(is_named) {
             Some(second) if second < 30 && late > 30.0 * A_LITTLE => Ok(()),
             other => Err(format!("{other:?}, {late:.3e} copied after it")),
         }
@@ -154,7 +156,7 @@ fn a_bound_that_the_guest_misses_once_in_two_minutes_is_not_named() {
         }
         let target = own_p99(&setup) * random.between(2.0, 10.0);
         let record = run(setup, bound(target), 300, seed);
-        match record.standings.iter().position(is_named) {
+        match record.statuses.iter().position(is_named) {
             None => Ok(()),
             Some(second) => Err(format!("in second {second}")),
         }
@@ -173,15 +175,15 @@ fn a_guest_that_is_a_little_above_the_bound_all_the_time_is_named_in_some_minute
         let seen = Observation {
             guest: &window,
             copied: 0,
-            gone: Nanos(0),
-            mirrored: Nanos(0),
+            idle: Nanos(0),
+            mirror_wait: Nanos(0),
             mirrored_writes: 0,
             idle_processors: Some(1.0),
         };
-        guard.step(&seen, Way::default());
-        let standing = guard.standing();
-        named = named.or(is_named(&standing).then_some(number));
-        assert!(named.is_none() || is_named(&standing), "{number}: {standing}");
+        guard.step(&seen, Remaining::default());
+        let status = guard.status();
+        named = named.or(is_named(&status).then_some(number));
+        assert!(named.is_none() || is_named(&status), "{number}: {status}");
     }
     assert!(named.is_some_and(|number| number < 5400), "{named:?}");
 }
@@ -200,16 +202,16 @@ fn writes_that_wait_for_the_destination_are_named_and_the_copy_goes_on() {
         let seen = Observation {
             guest: &window,
             copied: allowance.busy.unwrap_or(0) / 10,
-            gone: Nanos(0),
-            mirrored: Nanos::from_millis(50),
+            idle: Nanos(0),
+            mirror_wait: Nanos::from_millis(50),
             mirrored_writes: 0,
             idle_processors: Some(1.0),
         };
-        allowance = guard.step(&seen, Way::default());
+        allowance = guard.step(&seen, Remaining::default());
     }
-    let standing = guard.standing();
+    let status = guard.status();
     let named = |why| matches!(why, Unreachable::MirrorLatency { slow } if slow > 0.04);
-    assert!(matches!(standing, Standing::Unreachable(why) if named(why)), "{standing}");
+    assert!(matches!(status, GuardStatus::Unreachable(why) if named(why)), "{status}");
     assert!(allowance.busy >= Some(A_LITTLE as u64), "{allowance:?}");
 }
 
@@ -225,8 +227,8 @@ fn a_bound_that_comes_into_reach_is_held_again() {
         let record = run(setup, bound(target), 60, seed);
         let before: f64 = record.truth[..300].iter().map(|it| it.copied).sum();
         let after: f64 = record.truth[400..].iter().map(|it| it.copied).sum();
-        match record.standings[59] {
-            Standing::Unreachable(_) => Err("given up for ever".into()),
+        match record.statuses[59] {
+            GuardStatus::Unreachable(_) => Err("given up for ever".into()),
             _ if after <= before => Err(format!("{before} then {after}")),
             _ => Ok(()),
         }
@@ -292,7 +294,7 @@ fn what_a_cache_writes_down_when_the_copy_stops_is_not_taken_for_the_guests_own(
         let setup = Setup { course, ..setup };
         let target = own_p99(&setup) * 3.0;
         let mut record = run(setup, bound(target), 400, seed);
-        if let Some(second) = record.standings.iter().position(is_named) {
+        if let Some(second) = record.statuses.iter().position(is_named) {
             return Err(format!("named in second {second}"));
         }
         record.responses.drain(..100);

@@ -29,7 +29,7 @@ use mistake::Mistake;
 use random::Random;
 use setup::Setup;
 use sterna_core::Nanos;
-use sterna_core::mirror::{Allowance, Manner};
+use sterna_core::mirror::{Allowance, CopyMode};
 use world::World;
 
 /// Cases of each kind that `cargo test` runs.
@@ -126,8 +126,8 @@ fn a_copier_that_yields_ends_and_loses_nothing() {
         allowance: Allowance {
             busy: Some([1 << 20, 8 << 20][random.below(2) as usize]),
             idle: random.one_in(3).then_some(16 << 20),
-            manner: [Manner::Even, Manner::Short][random.below(2) as usize],
-            leaves_gaps: random.one_in(3),
+            mode: [CopyMode::Even, CopyMode::ShortChunks][random.below(2) as usize],
+            leaves_idle_gaps: random.one_in(3),
         },
         controls: if random.one_in(2) { 50 } else { 0 },
         destination_fails: 200,

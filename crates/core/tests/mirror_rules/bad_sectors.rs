@@ -2,7 +2,7 @@
 
 use sterna_core::ByteRange;
 use sterna_core::mirror::{
-    Action, Config, Control, Event, Job, JobKind, Outcome, PauseReason, Phase, Stored,
+    Action, Config, Control, Event, Job, JobKind, JobOutcome, PauseReason, Phase, Stored,
 };
 
 use crate::bench::{Bench, REGION, REGIONS};
@@ -24,23 +24,23 @@ impl Device {
     }
 
     /// How it does a job. What a job says is bad is not read.
-    fn does(&mut self, job: &Job) -> Outcome {
+    fn does(&mut self, job: &Job) -> JobOutcome {
         if job.kind == JobKind::Zero {
-            return Outcome::Copied { written: 0 };
+            return JobOutcome::Copied { written: 0 };
         }
         self.reads += 1;
         let parts = job.bad.rest_of(job.range);
         let is_bad = |at: &u64| parts.iter().any(|it| it.offset <= *at && *at < it.end());
         if self.gone || self.bad.iter().any(is_bad) {
             self.failures += 1;
-            return Outcome::SourceFailed(EIO);
+            return JobOutcome::SourceFailed(EIO);
         }
         match job.kind {
-            JobKind::Probe => Outcome::Readable,
+            JobKind::Probe => JobOutcome::Readable,
             JobKind::Compare => {
-                Outcome::Compared { differing: vec![], read: job.range.len }
+                JobOutcome::Compared { differing: vec![], read: job.range.len }
             }
-            _ => Outcome::Copied { written: job.range.len },
+            _ => JobOutcome::Copied { written: job.range.len },
         }
     }
 
@@ -187,7 +187,7 @@ fn a_connection_that_is_lost_is_no_bad_sector() {
     let mut bench = begun(Stored::Late, Bench::config());
     let mut jobs = bench.jobs();
     for _ in 0..3 {
-        let outcome = Outcome::SourceFailed(ENOTCONN);
+        let outcome = JobOutcome::SourceFailed(ENOTCONN);
         bench.tell(Event::JobDone { job: jobs.remove(0).id, outcome });
         jobs.extend(bench.jobs());
     }

@@ -1,7 +1,7 @@
 //! A mirror to be told things, with its time and what it asked for.
 
 use sterna_core::mirror::{
-    Action, Config, Counted, Event, FLUSH_EVERY, Job, MemoryMap, Mirror, Outcome,
+    Action, Config, Counted, Event, FLUSH_EVERY, Job, JobOutcome, MemoryMap, Mirror,
     RegionMap, Request, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
@@ -83,7 +83,7 @@ impl Bench {
     }
 
     pub(crate) fn copied(&mut self, job: Job) -> &[Action] {
-        let outcome = Outcome::Copied { written: job.range.len };
+        let outcome = JobOutcome::Copied { written: job.range.len };
         self.tell(Event::JobDone { job: job.id, outcome })
     }
 

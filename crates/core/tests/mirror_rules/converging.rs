@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use sterna_core::mirror::{
-    Action, Allowance, Config, Control, Counted, Event, Job, MemoryMap, Mirror, Notice,
-    Outcome, PATIENCE, PATIENCE_RAISE_MAX, PauseReason, Phase, Request, RequestId,
+    Action, Allowance, Config, Control, Counted, Event, Job, JobOutcome, MemoryMap,
+    Mirror, Notice, PATIENCE, PATIENCE_RAISE_MAX, PauseReason, Phase, Request, RequestId,
     RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
@@ -116,7 +116,7 @@ impl World {
             }
             match self.due.pop_first().expect("something is due").1 {
                 Due::Copied(job) => {
-                    let outcome = Outcome::Copied { written: job.range.len };
+                    let outcome = JobOutcome::Copied { written: job.range.len };
                     self.tell(Event::JobDone { job: job.id, outcome });
                 }
                 Due::Written(id) => {

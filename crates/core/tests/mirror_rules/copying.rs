@@ -1,8 +1,8 @@
 //! What is copied, compared and left out; and giving up.
 
 use sterna_core::mirror::{
-    Action, Config, Control, End, Event, JobKind, Notice, Outcome, PauseReason, Phase,
-    Stored,
+    Action, Config, Control, Event, JobKind, JobOutcome, MirrorEnd, Notice, PauseReason,
+    Phase, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -14,7 +14,7 @@ fn cancelling_leaves_the_source_as_it_was() {
     bench.write(1, 0);
     assert_eq!(
         bench.tell(Event::Control(Control::Cancel)),
-        [Action::Ended(End::Cancelled)]
+        [Action::Ended(MirrorEnd::Cancelled)]
     );
     assert_eq!(bench.source_done(1), [answer(1)]);
     assert_eq!(bench.write(2, 0), [source(2)]);
@@ -28,7 +28,7 @@ fn holes_are_not_copied_to_a_destination_that_reads_as_zeroes() {
     let [scan] = bench.jobs()[..] else { panic!("the scan comes first") };
     assert_eq!(scan.kind, JobKind::Scan);
     let hole = ByteRange::new(REGION, (REGIONS - 1) * REGION);
-    bench.tell(Event::JobDone { job: scan.id, outcome: Outcome::Scanned(vec![hole]) });
+    bench.tell(Event::JobDone { job: scan.id, outcome: JobOutcome::Scanned(vec![hole]) });
     let [copy] = bench.jobs()[..] else { panic!("only the data is copied") };
     assert_eq!(copy.kind, JobKind::Copy { fresh: true });
     assert_eq!(copy.range, ByteRange::new(0, REGION));
@@ -43,7 +43,7 @@ fn a_hole_that_is_written_during_the_scan_is_copied() {
     bench.write(1, 3);
     bench.source_done(1);
     let hole = ByteRange::new(0, REGIONS * REGION);
-    bench.tell(Event::JobDone { job: scan.id, outcome: Outcome::Scanned(vec![hole]) });
+    bench.tell(Event::JobDone { job: scan.id, outcome: JobOutcome::Scanned(vec![hole]) });
     let [copy] = bench.jobs()[..] else { panic!("one region is copied") };
     assert_eq!(copy.range, ByteRange::new(3 * REGION, REGION));
 }
@@ -54,7 +54,7 @@ fn holes_are_zeroed_on_a_destination_that_holds_something_else() {
     bench.tell(Event::Tick);
     let scan = bench.jobs()[0];
     let hole = ByteRange::new(0, REGIONS * REGION);
-    bench.tell(Event::JobDone { job: scan.id, outcome: Outcome::Scanned(vec![hole]) });
+    bench.tell(Event::JobDone { job: scan.id, outcome: JobOutcome::Scanned(vec![hole]) });
     assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Zero));
 }
 
@@ -67,7 +67,7 @@ fn after_a_power_loss_regions_are_compared_and_only_what_differs_is_copied() {
     let differing = vec![ByteRange::new(jobs[0].range.offset, 512)];
     bench.tell(Event::JobDone {
         job: jobs[0].id,
-        outcome: Outcome::Compared { differing, read: REGION },
+        outcome: JobOutcome::Compared { differing, read: REGION },
     });
     let [copy] = bench.jobs()[..] else { panic!("one region differs") };
     assert_eq!(copy.range, ByteRange::new(0, REGION));
@@ -79,12 +79,12 @@ fn verification_copies_what_differs_and_compares_it_again() {
     let mut bench = Bench::with(Stored::Synced, config);
     bench.tell(Event::Tick);
     let [compare, other] = bench.jobs()[..] else { panic!("all is compared") };
-    let equal = Outcome::Compared { differing: vec![], read: REGION };
+    let equal = JobOutcome::Compared { differing: vec![], read: REGION };
     bench.tell(Event::JobDone { job: other.id, outcome: equal });
     let differing = vec![ByteRange::new(REGION, 512)];
     bench.tell(Event::JobDone {
         job: compare.id,
-        outcome: Outcome::Compared { differing, read: REGION },
+        outcome: JobOutcome::Compared { differing, read: REGION },
     });
     assert!(bench.asked.contains(&Action::Notice(Notice::Differing { regions: 1 })));
     let [copy] = bench.jobs()[..] else { panic!("what differs is copied") };
@@ -94,7 +94,7 @@ fn verification_copies_what_differs_and_compares_it_again() {
     assert_eq!((again.kind, again.range), (JobKind::Compare, copy.range));
     bench.tell(Event::JobDone {
         job: again.id,
-        outcome: Outcome::Compared { differing: vec![], read: REGION },
+        outcome: JobOutcome::Compared { differing: vec![], read: REGION },
     });
     assert_eq!(bench.asked, [Action::FlushDestination]);
 }

@@ -1,8 +1,8 @@
 //! The switch-over and its undoing.
 
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, End, Event, HOLD_BUDGET, Job, JobKind, Notice,
-    Outcome, PATIENCE, PauseReason, Phase, RequestId, RequestKind, Stored,
+    Action, Commit, Config, Control, Event, HOLD_BUDGET, Job, JobKind, JobOutcome,
+    MirrorEnd, Notice, PATIENCE, PauseReason, Phase, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -18,7 +18,7 @@ fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
     let moved = Action::Moved(RequestId(1));
     assert_eq!(
         bench.tell(Event::Committed(Commit::Durable)),
-        [moved, Action::Ended(End::Completed)]
+        [moved, Action::Ended(MirrorEnd::Completed)]
     );
     assert_eq!(bench.mirror.progress().held, Some(Nanos::from_millis(3)));
 }
@@ -91,10 +91,10 @@ fn a_guest_whose_write_waited_in_a_switch_over_that_was_undone_leaves_as_any_oth
         bench.source_done(id);
         bench.destination_done(id);
     }
-    let gone = bench.mirror.progress().guest_gone;
+    let idle = bench.mirror.progress().guest_idle;
     bench.after(Nanos::from_secs(10)).tell(Event::Tick);
-    let gone = bench.mirror.progress().guest_gone.since(gone);
-    assert!(gone > Nanos::from_secs(9), "of ten seconds it was gone for {gone}");
+    let idle = bench.mirror.progress().guest_idle.since(idle);
+    assert!(idle > Nanos::from_secs(9), "of ten seconds it was idle for {idle}");
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn a_guest_whose_request_is_held_is_there() {
     bench.after(Nanos::from_secs(10));
     bench.reach_commit();
     bench.write(1, 0);
-    let gone = bench.mirror.progress().guest_gone;
+    let idle = bench.mirror.progress().guest_idle;
     bench.after(Nanos::from_secs(10)).tell(Event::Tick);
-    assert_eq!(bench.mirror.progress().guest_gone, gone);
+    assert_eq!(bench.mirror.progress().guest_idle, idle);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_commit_that_was_asked_for_is_never_undone() {
     assert!(bench.mirror.holding());
     assert_eq!(
         bench.tell(Event::Committed(Commit::Durable)),
-        [Action::Ended(End::Completed)]
+        [Action::Ended(MirrorEnd::Completed)]
     );
 }
 
@@ -158,7 +158,7 @@ fn what_changes_nothing_is_never_held() {
     assert_eq!(bench.arrive(5, RequestKind::Read, range), [source(5)]);
     assert_eq!(bench.source_done(5), [answer(5)]);
     let moved = Action::Moved(RequestId(3));
-    let ended = Action::Ended(End::Completed);
+    let ended = Action::Ended(MirrorEnd::Completed);
     assert_eq!(bench.tell(Event::Committed(Commit::Durable)), [moved, ended]);
     // Those that are still at the source are answered from there.
     assert!(!bench.mirror.is_idle());
@@ -199,7 +199,7 @@ fn verified() -> Bench {
     bench.tell(Event::Tick);
     while let Some(job) = bench.jobs().pop() {
         assert_eq!(job.kind, JobKind::Compare);
-        let outcome = Outcome::Compared { differing: vec![], read: job.range.len };
+        let outcome = JobOutcome::Compared { differing: vec![], read: job.range.len };
         bench.tell(Event::JobDone { job: job.id, outcome });
     }
     assert_eq!(bench.asked.last(), Some(&Action::FlushDestination));
@@ -230,7 +230,7 @@ fn what_was_copied_in_the_flush_ahead_is_compared_before_anything_is_prepared() 
     bench.tell(Event::Flushed(Ok(())));
     assert!(!bench.asked.contains(&Action::Prepare), "it is not compared yet");
     let differing = vec![job.range];
-    let outcome = Outcome::Compared { differing, read: job.range.len };
+    let outcome = JobOutcome::Compared { differing, read: job.range.len };
     bench.tell(Event::JobDone { job: job.id, outcome });
     assert!(bench.jobs().iter().all(|job| job.kind != JobKind::Compare), "copied again");
 }
@@ -243,7 +243,7 @@ fn what_was_copied_while_it_was_prepared_is_compared_before_the_guest_is_held() 
     let [job] = bench.jobs()[..] else { panic!("it is compared: {:?}", bench.asked) };
     bench.tell(Event::Prepared(Some(Nanos(0))));
     assert!(!bench.mirror.holding(), "it is not compared yet");
-    let outcome = Outcome::Compared { differing: vec![], read: job.range.len };
+    let outcome = JobOutcome::Compared { differing: vec![], read: job.range.len };
     bench.tell(Event::JobDone { job: job.id, outcome });
     bench.after(Nanos::from_secs(5)).tell(Event::Tick);
     bench.reach_commit();
@@ -254,7 +254,7 @@ fn a_sector_that_went_bad_in_the_flush_ahead_is_not_left_behind_unasked() {
     let mut bench = copied_anew_in_the_flush_ahead();
     let [job] = bench.jobs()[..] else { panic!("it is compared: {:?}", bench.asked) };
     let failed = |job: Job| {
-        let outcome = Outcome::SourceFailed(5);
+        let outcome = JobOutcome::SourceFailed(5);
         Event::JobDone { job: job.id, outcome }
     };
     bench.tell(failed(job));
@@ -287,7 +287,7 @@ fn a_cancel_during_a_commit_that_fails_is_not_forgotten() {
     bench.reach_commit();
     bench.tell(Event::Control(Control::Cancel));
     bench.tell(Event::Committed(Commit::Failed));
-    assert!(bench.asked.contains(&Action::Ended(End::Cancelled)));
+    assert!(bench.asked.contains(&Action::Ended(MirrorEnd::Cancelled)));
 }
 
 /// For so many seconds the state store takes one for each answer.

@@ -2,7 +2,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Config, Control, Doubt, Event, Fault, Job, JobKind, Outcome, PauseReason,
+    Action, Config, Control, Doubt, Event, Fault, Job, JobKind, JobOutcome, PauseReason,
     Phase, RequestId, Side, Stored, Suspicion,
 };
 
@@ -140,7 +140,7 @@ fn a_comparison_under_way_when_the_destination_forgets_is_void() {
     let (mut bench, job) = with_one_job(Stored::Synced, true);
     assert_eq!(job.kind, JobKind::Compare);
     bench.tell(Event::DestinationForgot);
-    let outcome = Outcome::Compared { differing: vec![], read: 0 };
+    let outcome = JobOutcome::Compared { differing: vec![], read: 0 };
     bench.tell(Event::JobDone { job: job.id, outcome });
     assert!(!bench.asked.contains(&Action::FlushDestination), "nothing is verified");
     let jobs = bench.jobs();
@@ -187,7 +187,7 @@ fn a_hole_into_which_somebody_else_wrote_is_zeroed_and_not_left_out() {
     bench.tell(Event::Doubted(written.doubt()));
     bench.tell(Event::Control(Control::Resume));
     let [scan] = bench.jobs()[..] else { panic!("the holes are asked for") };
-    let outcome = Outcome::Scanned(vec![scan.range]);
+    let outcome = JobOutcome::Scanned(vec![scan.range]);
     bench.tell(Event::JobDone { job: scan.id, outcome });
     let zeroed = bench.jobs();
     assert!(!zeroed.is_empty(), "{:?}", bench.asked);

@@ -2,7 +2,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Allowance, Config, Control, Event, Notice, Outcome, Stored,
+    Action, Allowance, Config, Control, Event, JobOutcome, Notice, Stored,
 };
 
 use crate::bench::{Bench, REGION, REGIONS};
@@ -15,7 +15,7 @@ fn guarded(allowance: Allowance) -> Bench {
 }
 
 #[test]
-fn with_no_busy_rate_nothing_starts_until_the_guest_is_gone() {
+fn with_no_busy_rate_nothing_starts_until_the_guest_is_idle() {
     let mut bench = guarded(Allowance::IDLE_ONLY);
     bench.write(1, 0);
     assert_eq!(bench.jobs(), []);
@@ -26,11 +26,11 @@ fn with_no_busy_rate_nothing_starts_until_the_guest_is_gone() {
     let wake = bench.mirror.deadline().expect("it is looked at again");
     bench.now = wake;
     bench.tell(Event::Tick);
-    assert!(!bench.jobs().is_empty(), "the guest is gone");
+    assert!(!bench.jobs().is_empty(), "the guest is idle");
 }
 
 #[test]
-fn a_guest_whose_requests_wait_for_their_turn_is_there() {
+fn a_guest_whose_requests_wait_for_admission_is_active() {
     let mut bench = guarded(Allowance::IDLE_ONLY);
     for id in 0..20 {
         // Half a second for its turn, a millisecond at the device, and the next one.
@@ -52,14 +52,14 @@ fn a_guest_whose_requests_wait_for_their_turn_is_there() {
     assert!(wake.since(bench.now) < GONE, "{wake} from {}", bench.now);
     bench.now = wake;
     bench.tell(Event::Tick);
-    assert!(!bench.jobs().is_empty(), "the guest is gone");
+    assert!(!bench.jobs().is_empty(), "the guest is idle");
 }
 
 #[test]
 fn a_pause_of_the_guest_ends_when_its_request_begins_to_wait() {
-    // Pauses of 10 ms, and each request waits for its turn: the guest is gone after
+    // Pauses of 10 ms, and each request waits for its turn: the guest is idle after
     // eight such pauses, as it is without turns.
-    let gone_after = |turns: bool| {
+    let idle_after = |turns: bool| {
         let mut bench = guarded(Allowance::IDLE_ONLY);
         for id in 0..100 {
             bench.after(Nanos::from_millis(10));
@@ -75,7 +75,7 @@ fn a_pause_of_the_guest_ends_when_its_request_begins_to_wait() {
         }
         bench.mirror.deadline().expect("it is looked at again").since(bench.now)
     };
-    assert_eq!(gone_after(true), gone_after(false));
+    assert_eq!(idle_after(true), idle_after(false));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn the_first_request_of_the_guest_stops_the_next_chunk() {
 }
 
 #[test]
-fn a_busy_rate_is_kept_while_the_guest_is_there() {
+fn a_busy_rate_is_kept_while_the_guest_is_active() {
     let rate = 10 * REGION;
     let mut bench = guarded(Allowance { busy: Some(rate), ..Allowance::default() });
     bench.write(1, REGIONS - 1);
@@ -116,7 +116,7 @@ fn a_claimed_region_is_copied_whatever_the_allowance() {
     let [claimed] = bench.jobs()[..] else { panic!("a small copy that is waited for") };
     assert_eq!(bench.write(10, 0), [], "it waits");
     bench.tell(Event::Control(Control::Allow(Allowance::IDLE_ONLY)));
-    let failed = Outcome::SourceFailed(12); // Of memory, not of a place.
+    let failed = JobOutcome::SourceFailed(12); // Of memory, not of a place.
     bench.tell(Event::JobDone { job: claimed.id, outcome: failed });
     let [again] = bench.jobs()[..] else { panic!("the guest waits for it") };
     assert_eq!(again.range, claimed.range);
@@ -156,13 +156,13 @@ fn mirrored_writes_go_on_whatever_the_allowance() {
 }
 
 #[test]
-fn how_long_the_guest_was_gone_is_counted() {
+fn how_long_the_guest_was_idle_is_counted() {
     let mut bench = guarded(Allowance::IDLE_ONLY);
     bench.write(1, 0);
     bench.source_done(1);
     bench.after(Nanos::from_secs(3)).tell(Event::Tick);
-    let gone = bench.mirror.progress().guest_gone;
-    assert!((2700..3000).contains(&(gone.0 / 1_000_000)), "{gone}");
+    let idle = bench.mirror.progress().guest_idle;
+    assert!((2700..3000).contains(&(idle.0 / 1_000_000)), "{idle}");
 }
 
 #[test]

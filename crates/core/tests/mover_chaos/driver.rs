@@ -2,7 +2,8 @@
 
 use sterna_core::Nanos;
 use sterna_core::mover::{
-    Action, At, Ended, Event, Failure, GivenUp, Job, Owner, Place, Removed, Step, Watched,
+    Action, At, Ended, Event, Failure, GivenUp, Job, MoverStep, Owner, Place, Removed,
+    Watched,
 };
 
 use crate::images::Role;
@@ -178,7 +179,8 @@ impl World {
             }
             Action::Find => {
                 let found = qemu.at(&self.images);
-                let vanished = qemu.mirror.is_none() && self.record.step != Step::Created;
+                let vanished =
+                    qemu.mirror.is_none() && self.record.step != MoverStep::Created;
                 match self.setup.mutation {
                     Some(Mutation::VanishedIsMoved) if vanished => {
                         Event::Found(Ok(At::Destination))
@@ -200,7 +202,7 @@ impl World {
                 let had = qemu.mirror.is_some();
                 let found = qemu.give_up(owner, &self.images, far);
                 let is_dismissed = had && qemu.mirror.is_none();
-                let is_switching = self.record.step == Step::Switching;
+                let is_switching = self.record.step == MoverStep::Switching;
                 self.excused |= is_dismissed && is_switching && far < 9;
                 self.gave_up_at_switching(is_dismissed && is_switching);
                 Event::GaveUp(Ok(found))

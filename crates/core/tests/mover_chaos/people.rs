@@ -1,7 +1,7 @@
 //! What goes wrong, and what people do: whoever has a monitor, a plug, or a wish.
 
 use sterna_core::Nanos;
-use sterna_core::mover::{Ended, Event, Owner, Place, Step};
+use sterna_core::mover::{Ended, Event, MoverStep, Owner, Place};
 
 use crate::driver::Operation;
 use crate::images::{OTHER, Role, SOURCE};
@@ -106,15 +106,15 @@ impl World {
         }
         let cancels = self.random.one_in(4);
         let is_late = match record.step {
-            Step::Switching if cancels => self.setup.owner == Owner::Libvirt,
-            step => matches!(step, Step::Switching | Step::Committed),
+            MoverStep::Switching if cancels => self.setup.owner == Owner::Libvirt,
+            step => matches!(step, MoverStep::Switching | MoverStep::Committed),
         };
         if is_late {
             return;
         }
         if cancels {
             record.wishes.cancel = true;
-            self.must_stay |= record.step != Step::Switching;
+            self.must_stay |= record.step != MoverStep::Switching;
         } else if self.random.one_in(2) {
             record.wishes.paused = !record.wishes.paused;
         } else {
@@ -296,6 +296,6 @@ impl World {
             let phase = qemu.mirror.as_ref().map(|mirror| &mirror.phase);
             matches!(phase, Some(Phase::Over(Ended::Clean)))
         };
-        self.qemu.as_ref().is_some_and(is_over) || self.record.step != Step::Copying
+        self.qemu.as_ref().is_some_and(is_over) || self.record.step != MoverStep::Copying
     }
 }

@@ -1,10 +1,10 @@
 //! The state: what is durable of a move.
 
-use sterna_core::mover::{Doubt, Step, Verdict, Wishes};
+use sterna_core::mover::{Doubt, MoverStep, Verdict, Wishes};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    pub(crate) step: Step,
+    pub(crate) step: MoverStep,
     pub(crate) wishes: Wishes,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) untidy: bool,
@@ -16,7 +16,7 @@ impl Record {
     pub(crate) fn new() -> Self {
         let wishes = Wishes::default();
         Record {
-            step: Step::Created,
+            step: MoverStep::Created,
             wishes,
             verdict: None,
             untidy: false,
@@ -25,12 +25,12 @@ impl Record {
     }
 
     /// Goes on to `next`, if the step leads there.
-    pub(crate) fn advance(&mut self, next: Step) {
+    pub(crate) fn advance(&mut self, next: MoverStep) {
         let leads = match (self.step, next) {
             (now, next) if now == next => true,
-            (Step::Created, Step::Copying)
-            | (Step::Copying, Step::Switching)
-            | (Step::Switching, Step::Copying | Step::Committed) => true,
+            (MoverStep::Created, MoverStep::Copying)
+            | (MoverStep::Copying, MoverStep::Switching)
+            | (MoverStep::Switching, MoverStep::Copying | MoverStep::Committed) => true,
             _ => false,
         };
         assert!(leads, "{:?} does not lead to {next:?}", self.step);
@@ -39,10 +39,10 @@ impl Record {
 
     /// Whether QEMU may be told to switch over, which is durable then.
     pub(crate) fn switches(&mut self) -> bool {
-        if self.step != Step::Switching && self.wishes.cancel {
+        if self.step != MoverStep::Switching && self.wishes.cancel {
             return false;
         }
-        self.advance(Step::Switching);
+        self.advance(MoverStep::Switching);
         true
     }
 
@@ -52,9 +52,9 @@ impl Record {
             return;
         }
         if matches!(verdict, Verdict::Moved { .. }) {
-            assert_eq!(self.step, Step::Committed, "moved, and not committed");
+            assert_eq!(self.step, MoverStep::Committed, "moved, and not committed");
         }
-        self.step = Step::Ended;
+        self.step = MoverStep::Ended;
         self.untidy = verdict.is_untidy();
         self.unclear = verdict.is_unclear();
         self.verdict = Some(verdict.clone());

@@ -9,8 +9,8 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mover::{
-    Action, At, Copy, Doubt, Event, Job, Mover, Owner, Place, Rest, Setup as Made, Step,
-    Verdict,
+    Action, At, Copy, Doubt, Event, Job, Mover, MoverStep, Owner, Place, Rest,
+    Setup as Made, Verdict,
 };
 
 use crate::driver::Operation;
@@ -197,7 +197,7 @@ impl World {
         }
         let to = qemu.mirror.as_ref().expect("it has switched over").to;
         if !self.completed_by_hand {
-            assert_eq!(self.record.step, Step::Switching, "that was to be durable");
+            assert_eq!(self.record.step, MoverStep::Switching, "that was to be durable");
             let role = self.images.all[to].role;
             assert!(self.setup.place == Place::File || role == Role::Active, "sealed");
         }

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{
-    Acted, Advice, Amounts, Bounds, Calm, Carrier, Hold, Inventory, Kind, Pinned,
-    Recommended, Vm, Wish, act, advise, imbalance,
+    Acted, Advice, Amounts, Bounds, Carrier, CooldownSettings, Cooldowns, Inventory,
+    Kind, Pinned, Recommended, Vm, Wish, act, advise, imbalance,
 };
 
 use super::building::{GIB, eager, host, inventory, rule, vm};
@@ -66,8 +66,8 @@ impl Carrier for Order<'_> {
 struct Hall {
     all: Inventory,
     carrier: Simulated,
-    calm: Calm,
-    hold: Hold,
+    cooldowns: Cooldowns,
+    hold: CooldownSettings,
     bounds: Bounds,
     wish: Wish,
 }
@@ -91,8 +91,8 @@ impl Hall {
         Hall {
             all: inventory(&hosts, &vms),
             carrier: Simulated::new(seed, fails),
-            calm: Calm::default(),
-            hold: Hold::default(),
+            cooldowns: Cooldowns::default(),
+            hold: CooldownSettings::default(),
             bounds: eager(),
             wish: Wish::All,
         }
@@ -102,8 +102,8 @@ impl Hall {
     fn seen(&self) -> Inventory {
         let mut seen = self.all.clone();
         for (at, vm) in seen.vms.iter_mut().enumerate() {
-            let calm = self.calm.pinned(self.carrier.now, &name(at), &self.hold);
-            vm.pinned = calm.map(|(pinned, _)| pinned);
+            let cooling = self.cooldowns.pinned(self.carrier.now, &name(at), &self.hold);
+            vm.pinned = cooling.map(|(pinned, _)| pinned);
         }
         for (vm, to, ..) in &self.carrier.going {
             (seen.vms[*vm].host, seen.vms[*vm].pinned) = (*to, Some(Pinned::Moving));
@@ -120,10 +120,10 @@ impl Hall {
         for (vm, to, _, comes) in landed {
             if comes {
                 self.all.vms[vm].host = to;
-                self.calm.moved(now, &name(vm), &name_of(to), &self.hold);
+                self.cooldowns.moved(now, &name(vm), &name_of(to), &self.hold);
             } else {
                 let from = name_of(self.all.vms[vm].host);
-                self.calm.failed(now, &name(vm), &from, &self.hold);
+                self.cooldowns.failed(now, &name(vm), &from, &self.hold);
             }
         }
     }
@@ -132,12 +132,13 @@ impl Hall {
         self.carrier.now = self.carrier.now.plus(ROUND);
         self.land();
         for (at, vm) in self.all.vms.iter().enumerate() {
-            self.calm.see(self.carrier.now, &name(at), &name_of(vm.host));
+            self.cooldowns.see(self.carrier.now, &name(at), &name_of(vm.host));
         }
         let seen = self.seen();
         let advice: Advice = advise(&seen, &self.bounds);
-        self.calm.round(!advice.moves.is_empty());
-        let (held, under_way) = (self.calm.is_held(&self.hold), self.carrier.going.len());
+        self.cooldowns.round(!advice.moves.is_empty());
+        let (held, under_way) =
+            (self.cooldowns.is_held(&self.hold), self.carrier.going.len());
         let mut order = Order { carrier: &mut self.carrier, all: &seen };
         act(&advice, self.wish, held, under_way, &mut order)
     }

@@ -3,7 +3,7 @@
 
 mod acting;
 mod building;
-mod calming;
+mod cooldown;
 mod entitlements;
 mod figures;
 mod moving;

@@ -61,7 +61,7 @@ fn what_the_threshold_does_not_ask_for_stays() {
     let usual = advise(&all, &Bounds::default());
     assert!(usual.moves.is_empty() && usual.refused.is_empty(), "{usual:#?}");
     let (goal, why) = explain(&all, &Bounds::default(), 1);
-    assert_eq!((goal, why[1]), (Goal::Even, Err(Because::Rest)));
+    assert_eq!((goal, why[1]), (Goal::Even, Err(Because::NothingWrong)));
 }
 
 #[test]

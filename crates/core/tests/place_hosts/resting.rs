@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{
-    Advice, Amounts, Bounds, Calm, Goal, Hold, Inventory, Kind, Recommended, Resource,
-    Rule, Vm, admit, advise, clash, entitled, imbalance,
+    Advice, Amounts, Bounds, CooldownSettings, Cooldowns, Goal, Inventory, Kind,
+    Recommended, Resource, Rule, Vm, admit, advise, clash, entitled, imbalance,
 };
 
 use super::building::{GIB, eager, host, inventory, rule, vm};
@@ -150,8 +150,8 @@ proptest! {
 struct Trace {
     random: Random,
     all: Inventory,
-    calm: Calm,
-    hold: Hold,
+    cooldowns: Cooldowns,
+    hold: CooldownSettings,
     now: Nanos,
     /// When each machine was moved.
     moved: Vec<Vec<Nanos>>,
@@ -162,8 +162,8 @@ impl Trace {
         let mut random = Random::new(seed);
         let all = any_world(&mut random);
         let moved = vec![Vec::new(); all.vms.len()];
-        let (calm, hold) = (Calm::default(), Hold::default());
-        Trace { random, all, calm, hold, now: Nanos(0), moved }
+        let (cooldowns, hold) = (Cooldowns::default(), CooldownSettings::default());
+        Trace { random, all, cooldowns, hold, now: Nanos(0), moved }
     }
 
     fn name(vm: usize) -> String {
@@ -178,15 +178,15 @@ impl Trace {
                 self.all.vms[at].demand.mean.cpu = self.random.unit() * 4.0;
             }
             let host = format!("host{}", self.all.vms[at].host);
-            self.calm.see(self.now, &Trace::name(at), &host);
-            let pinned = self.calm.pinned(self.now, &Trace::name(at), &self.hold);
+            self.cooldowns.see(self.now, &Trace::name(at), &host);
+            let pinned = self.cooldowns.pinned(self.now, &Trace::name(at), &self.hold);
             self.all.vms[at].pinned = pinned.map(|(pinned, _)| pinned);
         }
         let bounds = Bounds::default();
         let advice = advise(&self.all, &bounds);
         let waits = |one: &Recommended| !matches!(one.goal, Goal::Must(_));
-        self.calm.round(advice.moves.iter().any(waits));
-        let held = self.calm.is_held(&self.hold);
+        self.cooldowns.round(advice.moves.iter().any(waits));
+        let held = self.cooldowns.is_held(&self.hold);
         for one in advice.moves.iter().filter(|one| held || !waits(one)) {
             make(&mut self.all, one);
             for (vm, to) in
@@ -196,7 +196,7 @@ impl Trace {
             {
                 self.moved[vm].push(self.now);
                 let to = format!("host{to}");
-                self.calm.moved(self.now, &Trace::name(vm), &to, &self.hold);
+                self.cooldowns.moved(self.now, &Trace::name(vm), &to, &self.hold);
             }
         }
     }

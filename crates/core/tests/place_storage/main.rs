@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Line, LqFit};
 use sterna_core::place::storage::{
-    Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Past, Pinned, Recommended,
-    Refused, Rest, Rule, Strength, Why, Wish, advise, advise_where,
+    Advice, Because, Bounds, Cooldown, Datastore, Disk, Inventory, Over, PastMove,
+    Pinned, Recommended, Refused, Rule, Strength, Why, Wish, advise, advise_where,
 };
 
 const GIB: u64 = 1 << 30;
@@ -224,7 +224,7 @@ fn a_device_that_answers_and_has_no_line_is_taken_to_serve_one_at_a_time() {
 #[test]
 fn disks_that_move_or_have_moved_stay() {
     let stores = [datastore(90, NO_TRAFFIC), datastore(10, NO_TRAFFIC)];
-    let rest = Rest::of(&[Past { ago: Nanos::from_secs(60), ours: true }]);
+    let rest = Cooldown::of(&[PastMove { ago: Nanos::from_secs(60), ours: true }]);
     let moved = Pinned::Moved(rest.expect("a minute is no rest"));
     for pinned in [Pinned::Moves, moved, Pinned::NotServed] {
         let disk = Disk { pinned: Some(pinned), ..idle(0, 12) };

@@ -1,4 +1,4 @@
-//! Rules about disks: mended first, and kept by what is moved for other reasons.
+//! Rules about disks: repaired first, and kept by what is moved for other reasons.
 
 use sterna_core::place::storage::{Wish, conflict};
 

@@ -7,7 +7,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, LEAST, MOST, Others, Run, Running, Setup, Stage, Task, Wish,
+    Action, Event, Fault, LEAST, MOST, Others, PlanRun, Running, Setup, Stage, Task, Wish,
 };
 
 use super::plain;
@@ -34,7 +34,7 @@ enum Real {
 struct World {
     random: Random,
     now: Nanos,
-    run: Run,
+    run: PlanRun,
     real: Vec<Real>,
     /// Actions that are not carried out yet, and events that are not heard yet.
     actions: Vec<Action>,
@@ -62,7 +62,7 @@ impl World {
         World {
             random,
             now: Nanos(0),
-            run: Run::new(setup),
+            run: PlanRun::new(setup),
             real,
             actions: Vec::new(),
             heard: Vec::new(),
@@ -198,7 +198,7 @@ impl World {
         let task = self.random.below(self.real.len() as u64) as usize;
         let Task { to, stage, .. } = self.run.tasks()[task];
         let known =
-            matches!(stage, Stage::Running | Stage::Standing(_) | Stage::Leaving(_));
+            matches!(stage, Stage::Running | Stage::Stalled(_) | Stage::Leaving(_));
         let Real::UnderWay { cancelled, paused } = self.real[task] else { return };
         if !known {
             return;
@@ -211,7 +211,7 @@ impl World {
             self.hear(Event::Held(task));
         } else if let Some(fault) = self.bad[to].or_else(|| self.passing()) {
             let stuck = self.random.one_in(8);
-            let event = if stuck { Event::Stuck } else { Event::Stands };
+            let event = if stuck { Event::Stuck } else { Event::Stalled };
             if !cancelled {
                 self.heard.push(event(task, fault));
             }
@@ -230,7 +230,7 @@ impl World {
     /// What was not carried out is lost, and so is what was not heard; what is real stays.
     fn crash(&mut self) {
         let setup = self.run.setup().clone();
-        let (run, again) = Run::restore(setup, progress(&self.run));
+        let (run, again) = PlanRun::restore(setup, progress(&self.run));
         (self.run, self.open) = (run, true);
         self.run.beside(self.others.clone());
         self.actions = again;
@@ -242,16 +242,10 @@ impl World {
             match (stage, self.real[task]) {
                 (Stage::Starting, Real::Still) => self.hear(Event::Lost(task)),
                 (Stage::Starting, _) => self.hear(Event::Began(task)),
-                (
-                    Stage::Running | Stage::Standing(_) | Stage::Leaving(_),
-                    Real::Still,
-                ) => {
+                (Stage::Running | Stage::Stalled(_) | Stage::Leaving(_), Real::Still) => {
                     self.heard.push(Event::Ended(task, false));
                 }
-                (
-                    Stage::Running | Stage::Standing(_) | Stage::Leaving(_),
-                    Real::Moved,
-                ) => {
+                (Stage::Running | Stage::Stalled(_) | Stage::Leaving(_), Real::Moved) => {
                     self.heard.push(Event::Ended(task, true));
                 }
                 _ => {}

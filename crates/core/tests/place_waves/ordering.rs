@@ -2,14 +2,14 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Group, LEAST, MOST, Move, Rehearsal, Run, Setup, bound, depths, order, rehearse,
+    Group, LEAST, MOST, Move, PlanRun, Rehearsal, Setup, bound, depths, order, rehearse,
 };
 
 use super::random::Random;
 use super::setups::{any, in_group, lasting, setup};
 
 fn run(setup: &Setup) -> Rehearsal {
-    rehearse(&Run::new(setup.clone()), &[])
+    rehearse(&PlanRun::new(setup.clone()), &[])
 }
 
 /// The same plan with its moves in this order.

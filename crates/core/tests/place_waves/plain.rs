@@ -3,7 +3,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, LEAST, MOST, Move, Others, Run, Running, Setup, Stage, Wish,
+    Action, LEAST, MOST, Move, Others, PlanRun, Running, Setup, Stage, Wish,
 };
 
 /// What moves that are under way take of the datastores: how many there are, and what they
@@ -37,7 +37,7 @@ impl Taken {
 
 /// By group, whether all of its moves have moved, its workload has started again, and so
 /// it is with all groups before it: these have lower numbers.
-fn moved(run: &Run) -> Vec<bool> {
+fn moved(run: &PlanRun) -> Vec<bool> {
     let setup = run.setup();
     let mut moved: Vec<bool> = Vec::new();
     for (at, group) in setup.groups.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Told {
 }
 
 /// What was taken before the step had anything begin.
-fn taken_before(run: &Run, others: &[Others], told: &Told) -> Taken {
+fn taken_before(run: &PlanRun, others: &[Others], told: &Told) -> Taken {
     let setup = run.setup();
     let at = others.iter().map(|it| (it.copies, it.rate)).collect();
     let mut taken = Taken { at, under_way: 0 };
@@ -96,13 +96,13 @@ fn taken_before(run: &Run, others: &[Others], told: &Told) -> Taken {
 }
 
 /// Whether a group's workload has to stop first, and had not been told to before the step.
-fn stops_now(run: &Run, group: usize, told: &Told) -> bool {
+fn stops_now(run: &PlanRun, group: usize, told: &Told) -> bool {
     let is_untouched = run.workloads()[group].running == Running::Untouched;
     run.setup().groups[group].stops && (is_untouched || told.stopped.contains(&group))
 }
 
 /// When what did not start is tried again.
-fn starts(run: &Run) -> Vec<Nanos> {
+fn starts(run: &PlanRun) -> Vec<Nanos> {
     let workloads = run.workloads().iter().enumerate();
     let down = workloads.filter(|(group, workload)| {
         let mut mine = run.setup().moves.iter().zip(run.tasks());
@@ -117,7 +117,7 @@ fn starts(run: &Run) -> Vec<Nanos> {
 /// `expected` is the move whose workload has just stopped.
 #[track_caller]
 pub(crate) fn check(
-    run: &Run,
+    run: &PlanRun,
     (others, expected): (&[Others], Option<usize>),
     now: Nanos,
     open: bool,
@@ -143,7 +143,7 @@ pub(crate) fn check(
         }
     }
     for (one, task) in setup.moves.iter().zip(run.tasks()) {
-        let stands = matches!(task.stage, Stage::Standing(_)) && task.not_before <= now;
+        let stands = matches!(task.stage, Stage::Stalled(_)) && task.not_before <= now;
         assert!(!stands || !taken.has_place(setup, one, task.to), "it could go on");
     }
     for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
@@ -154,7 +154,7 @@ pub(crate) fn check(
         let held = [one.from, task.to].map(|end| run.held_until(end));
         let held = held.into_iter().flatten().max().unwrap_or_default();
         let not_before = match task.stage {
-            Stage::Standing(_) => task.not_before,
+            Stage::Stalled(_) => task.not_before,
             _ => task.not_before.max(held),
         };
         let stops = one.group.filter(|group| stops_now(run, *group, &told));
@@ -173,7 +173,7 @@ pub(crate) fn check(
                 Some(group) => stopped.push(group),
                 None => begun.push(at),
             }
-        } else if (waited || matches!(task.stage, Stage::Standing(_))) && not_before > now
+        } else if (waited || matches!(task.stage, Stage::Stalled(_))) && not_before > now
         {
             wakes.push(not_before);
         }

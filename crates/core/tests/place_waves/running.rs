@@ -2,8 +2,8 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    AWAY_MOST, Action, Event, Fault, Group, Others, Progress, Run, STEADY, Setup, Stage,
-    TRIES, Task, Wish,
+    AWAY_MOST, Action, Event, Fault, Group, Others, PlanRun, Progress, STEADY, Setup,
+    Stage, TRIES, Task, Wish,
 };
 
 use super::setups::{GIB, in_group, lasting, progress, setup};
@@ -20,8 +20,8 @@ fn start(task: usize, to: usize) -> Action {
 }
 
 /// A plan whose moves have all begun that can.
-fn begun(setup: Setup) -> Run {
-    let mut run = Run::new(setup);
+fn begun(setup: Setup) -> PlanRun {
+    let mut run = PlanRun::new(setup);
     for action in run.step(NOW, Event::Tick) {
         let Action::Start { task, .. } = action else { panic!("{action:?}") };
         assert_eq!(run.step(NOW, Event::Began(task)), []);
@@ -30,18 +30,18 @@ fn begun(setup: Setup) -> Run {
 }
 
 /// A plan as it is after a crash.
-fn restored(run: &Run, tasks: Vec<Task>, wish: Wish) -> (Run, Vec<Action>) {
+fn restored(run: &PlanRun, tasks: Vec<Task>, wish: Wish) -> (PlanRun, Vec<Action>) {
     let progress = Progress { tasks, wish, ..progress(run) };
-    Run::restore(run.setup().clone(), progress)
+    PlanRun::restore(run.setup().clone(), progress)
 }
 
-fn stage(run: &Run, at: usize) -> Stage {
+fn stage(run: &PlanRun, at: usize) -> Stage {
     run.tasks()[at].stage
 }
 
 #[test]
 fn moves_begin_and_end_and_then_the_plan_does() {
-    let mut run = Run::new(wide(vec![lasting(60, 1), lasting(30, 2)]));
+    let mut run = PlanRun::new(wide(vec![lasting(60, 1), lasting(30, 2)]));
     assert_eq!(run.step(NOW, Event::Tick), [start(0, 1), start(1, 2)]);
     assert_eq!(run.step(NOW, Event::Tick), []);
     for at in [0, 1] {
@@ -59,7 +59,7 @@ fn what_may_pass_goes_on_from_where_it_is_later_each_time_and_then_fails() {
     let mut now = NOW;
     let mut waits = Vec::new();
     for _ in 1..TRIES {
-        let actions = run.step(now, Event::Stands(0, Fault::Passing));
+        let actions = run.step(now, Event::Stalled(0, Fault::Passing));
         let [Action::Wake(at)] = actions[..] else { panic!("{actions:?}") };
         waits.push(at.since(now));
         now = at;
@@ -67,7 +67,7 @@ fn what_may_pass_goes_on_from_where_it_is_later_each_time_and_then_fails() {
         assert_eq!(run.step(now, Event::Goes(0)), []);
     }
     assert_eq!(waits, [10, 40].map(Nanos::from_secs));
-    assert_eq!(run.step(now, Event::Stands(0, Fault::Passing)), [Action::Cancel(0)]);
+    assert_eq!(run.step(now, Event::Stalled(0, Fault::Passing)), [Action::Cancel(0)]);
     assert_eq!(run.step(now, Event::Ended(0, false)), [Action::Finish]);
     assert_eq!(stage(&run, 0), Stage::Failed(Fault::Passing));
 }
@@ -77,7 +77,7 @@ fn what_has_gone_on_for_a_while_counts_anew() {
     let mut run = begun(wide(vec![lasting(60, 1)]));
     let mut now = NOW;
     for _ in 0..3 * TRIES {
-        run.step(now, Event::Stands(0, Fault::Passing));
+        run.step(now, Event::Stalled(0, Fault::Passing));
         now = now.plus(Nanos::from_secs(10));
         assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
         run.step(now, Event::Goes(0));
@@ -102,14 +102,14 @@ fn a_datastore_that_is_away_makes_its_moves_wait_and_is_left_alone_after_an_hour
     let mut run = begun(one);
     let mut now = NOW;
     let told = loop {
-        let actions = run.step(now, Event::Stands(0, Fault::Away));
+        let actions = run.step(now, Event::Stalled(0, Fault::Away));
         let [Action::Wake(at)] = actions[..] else { break actions };
-        assert_eq!(stage(&run, 0), Stage::Standing(Fault::Away));
+        assert_eq!(stage(&run, 0), Stage::Stalled(Fault::Away));
         assert_eq!(run.waits_for(1, now), Some(1), "nothing begins there");
         let waits = Nanos::from_secs(10)..=Nanos::from_secs(60);
         assert!(waits.contains(&at.since(now)), "{}", at.since(now));
         // What it has heard already means nothing new.
-        assert_eq!(run.step(now, Event::Stands(0, Fault::Away)), [Action::Wake(at)]);
+        assert_eq!(run.step(now, Event::Stalled(0, Fault::Away)), [Action::Wake(at)]);
         now = at;
         assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
     };
@@ -127,7 +127,7 @@ fn a_datastore_that_was_back_is_waited_for_as_long_again() {
     let mut run = begun(wide(vec![lasting(60, 1)]));
     let mut now = NOW;
     for _ in 0..20 {
-        run.step(now, Event::Stands(0, Fault::Away));
+        run.step(now, Event::Stalled(0, Fault::Away));
         now = now.plus(Nanos::from_secs(10));
         assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
         run.step(now, Event::Goes(0));
@@ -139,7 +139,7 @@ fn a_datastore_that_was_back_is_waited_for_as_long_again() {
 
 #[test]
 fn what_cannot_begin_as_a_datastore_is_away_waits_and_then_goes_elsewhere() {
-    let mut run = Run::new(wide(vec![lasting(60, 1)]));
+    let mut run = PlanRun::new(wide(vec![lasting(60, 1)]));
     let mut now = NOW;
     assert_eq!(run.step(now, Event::Tick), [start(0, 1)]);
     let told = loop {
@@ -152,7 +152,7 @@ fn what_cannot_begin_as_a_datastore_is_away_waits_and_then_goes_elsewhere() {
     assert!(now.since(NOW) >= AWAY_MOST);
     assert_eq!(told, [start(0, 2)]);
     // The datastore that it leaves is waited for just as long.
-    let mut run = Run::new(wide(vec![lasting(60, 1)]));
+    let mut run = PlanRun::new(wide(vec![lasting(60, 1)]));
     run.step(NOW, Event::Tick);
     run.step(NOW, Event::Refused(0, Fault::Source));
     assert_eq!((stage(&run, 0), run.waits_for(0, NOW)), (Stage::Waiting, Some(0)));
@@ -163,7 +163,7 @@ fn a_destination_that_is_full_is_left_alone_and_its_moves_go_elsewhere() {
     let mut one = wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]);
     one.at_once = Some(1);
     let mut run = begun(one);
-    assert_eq!(run.step(NOW, Event::Stands(0, Fault::Full)), [Action::Cancel(0)]);
+    assert_eq!(run.step(NOW, Event::Stalled(0, Fault::Full)), [Action::Cancel(0)]);
     assert_eq!(run.closed()[1], Some(Fault::Full));
     assert_eq!(run.tasks().iter().map(|task| task.to).collect::<Vec<_>>(), [1, 2, 2]);
     assert_eq!(run.step(NOW, Event::Ended(0, false)), [start(0, 2)]);
@@ -175,9 +175,9 @@ fn a_room_that_two_datastores_share_is_full_for_both() {
     (one.ends[1].shared_room, one.ends[2].shared_room) = (Some(7), Some(7));
     let mut run = begun(one.clone());
     // It keeps what it has copied, and waits, instead of going to where as little is left.
-    let told = run.step(NOW, Event::Stands(0, Fault::Full));
+    let told = run.step(NOW, Event::Stalled(0, Fault::Full));
     assert!(matches!(told[..], [Action::Wake(_)]), "{told:?}");
-    assert_eq!(stage(&run, 0), Stage::Standing(Fault::Full));
+    assert_eq!(stage(&run, 0), Stage::Stalled(Fault::Full));
 }
 
 #[test]
@@ -204,10 +204,10 @@ fn what_has_copied_to_a_full_destination_and_finds_no_other_waits_for_room() {
     one.ends[2].room = 2 * GIB;
     let mut run = begun(one);
     let again = NOW.plus(Nanos::from_secs(10));
-    let told = run.step(NOW, Event::Stands(0, Fault::Full));
+    let told = run.step(NOW, Event::Stalled(0, Fault::Full));
     // It copies nothing, so another one has its place.
     assert_eq!(told, [start(1, 2), Action::Wake(again)]);
-    assert_eq!(stage(&run, 0), Stage::Standing(Fault::Full));
+    assert_eq!(stage(&run, 0), Stage::Stalled(Fault::Full));
     run.step(NOW, Event::Began(1));
     run.step(NOW, Event::Ended(1, true));
     run.step(NOW, Event::Began(2));
@@ -221,12 +221,12 @@ fn a_destination_that_fails_is_tried_a_few_times_before_it_is_left_alone() {
     let mut run = begun(wide(vec![lasting(60, 1)]));
     let mut now = NOW;
     for _ in 1..TRIES {
-        let actions = run.step(now, Event::Stands(0, Fault::Destination));
+        let actions = run.step(now, Event::Stalled(0, Fault::Destination));
         let [Action::Wake(at)] = actions[..] else { panic!("{actions:?}") };
         now = at;
         assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
     }
-    let told = run.step(now, Event::Stands(0, Fault::Destination));
+    let told = run.step(now, Event::Stalled(0, Fault::Destination));
     assert_eq!(
         (told, run.closed()[1]),
         (vec![Action::Cancel(0)], Some(Fault::Destination))
@@ -243,9 +243,9 @@ fn a_destination_that_fails_is_tried_a_few_times_before_it_is_left_alone() {
 #[test]
 fn whoever_lets_a_plan_go_on_has_what_stands_still_tried_at_once() {
     let mut run = begun(wide(vec![lasting(60, 1)]));
-    run.step(NOW, Event::Stands(0, Fault::Away));
+    run.step(NOW, Event::Stalled(0, Fault::Away));
     assert_eq!(run.step(NOW, Event::Wish(Wish::Run)), [Action::Resume(0)]);
-    run.step(NOW, Event::Stands(0, Fault::Away));
+    run.step(NOW, Event::Stalled(0, Fault::Away));
     let later = NOW.plus(Nanos::from_secs(9000));
     run.step(NOW, Event::Wish(Wish::Pause));
     assert_eq!(run.step(later, Event::Tick), [], "the plan stands still");
@@ -302,7 +302,8 @@ fn what_fails_stops_only_what_waits_for_it() {
 
 #[test]
 fn a_pause_holds_what_is_under_way_and_what_just_begins() {
-    let mut run = Run::new(wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]));
+    let mut run =
+        PlanRun::new(wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]));
     run.step(NOW, Event::Tick);
     run.step(NOW, Event::Began(0));
     assert_eq!(run.step(NOW, Event::Wish(Wish::Pause)), [Action::Pause(0)]);
@@ -332,7 +333,7 @@ fn a_plan_that_is_given_up_leaves_what_has_moved_and_cancels_the_rest() {
 
 #[test]
 fn outside_its_hours_nothing_begins() {
-    let mut run = Run::new(wide(vec![lasting(60, 1)]));
+    let mut run = PlanRun::new(wide(vec![lasting(60, 1)]));
     assert_eq!(run.step(NOW, Event::Open(false)), []);
     assert_eq!(run.step(NOW, Event::Tick), []);
     assert_eq!(run.step(NOW, Event::Open(true)), [start(0, 1)]);
@@ -358,7 +359,7 @@ fn after_a_crash_it_goes_on_with_what_became_of_its_moves() {
 #[test]
 fn copies_of_others_take_places_but_never_all() {
     let moves = vec![lasting(60, 1), lasting(50, 1), lasting(40, 2)];
-    let mut run = Run::new(setup(moves, &[None, None, None]));
+    let mut run = PlanRun::new(setup(moves, &[None, None, None]));
     let busy = |copies| Others { copies, rate: copies as f64 * 100.0 };
     run.beside(vec![busy(2), busy(2), busy(0)]);
     assert_eq!(run.step(NOW, Event::Tick), [start(0, 1)], "one is always let in");

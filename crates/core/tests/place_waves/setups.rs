@@ -1,14 +1,14 @@
 //! Plans to run: simple ones, and any.
 
 use sterna_core::Nanos;
-use sterna_core::place::waves::{End, Group, Move, Progress, Run, Setup};
+use sterna_core::place::waves::{End, Group, Move, PlanRun, Progress, Setup};
 
 use super::random::Random;
 
 pub(crate) const GIB: u64 = 1 << 30;
 
 /// What is kept of a plan over a crash.
-pub(crate) fn progress(run: &Run) -> Progress {
+pub(crate) fn progress(run: &PlanRun) -> Progress {
     Progress {
         tasks: run.tasks().to_vec(),
         workloads: run.workloads().to_vec(),

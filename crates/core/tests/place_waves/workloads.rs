@@ -2,7 +2,8 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, Group, Run, Running, Setup, Stage, TRIES, Wish, order, rehearse,
+    Action, Event, Fault, Group, PlanRun, Running, Setup, Stage, TRIES, Wish, order,
+    rehearse,
 };
 
 use super::setups::{in_group, lasting, progress, setup};
@@ -22,23 +23,23 @@ fn start(task: usize) -> Action {
     Action::Start { task, to: 1 }
 }
 
-fn running(run: &Run, group: usize) -> Running {
+fn running(run: &PlanRun, group: usize) -> Running {
     run.workloads()[group].running
 }
 
 /// A plan of a group with two moves whose workload is being stopped.
-fn stopping() -> Run {
+fn stopping() -> PlanRun {
     let moves = vec![in_group(0, 60, 1), in_group(0, 50, 1)];
-    let mut run = Run::new(narrow(moves, vec![hooked()]));
+    let mut run = PlanRun::new(narrow(moves, vec![hooked()]));
     assert_eq!(run.step(NOW, Event::Tick), [Action::StopWorkload(0)]);
     run
 }
 
 /// A plan of two such groups, one after the other; the first has moved and is being started.
-fn one_of_two_moved() -> Run {
+fn one_of_two_moved() -> PlanRun {
     let moves = vec![in_group(0, 60, 1), in_group(1, 50, 1)];
     let after = Group { after: vec![0], ..hooked() };
-    let mut run = Run::new(narrow(moves, vec![hooked(), after]));
+    let mut run = PlanRun::new(narrow(moves, vec![hooked(), after]));
     run.step(NOW, Event::Tick);
     run.step(NOW, Event::WorkloadStopped(0, true));
     run.step(NOW, Event::Began(0));
@@ -65,7 +66,7 @@ fn a_workload_stops_before_the_first_move_and_starts_after_the_last() {
 #[test]
 fn the_place_for_which_a_workload_stops_is_kept_for_it() {
     let moves = vec![in_group(0, 60, 1), lasting(50, 1), lasting(40, 1)];
-    let mut run = Run::new(narrow(moves, vec![hooked()]));
+    let mut run = PlanRun::new(narrow(moves, vec![hooked()]));
     let told = run.step(NOW, Event::Tick);
     assert_eq!(told, [Action::StopWorkload(0), start(1)], "two at a time");
     assert_eq!(run.step(NOW, Event::WorkloadStopped(0, true)), [start(0)]);
@@ -74,7 +75,7 @@ fn the_place_for_which_a_workload_stops_is_kept_for_it() {
 #[test]
 fn no_other_move_takes_the_place_when_the_workload_has_stopped() {
     let moves = vec![lasting(90, 1), lasting(80, 1), in_group(0, 60, 1)];
-    let mut run = Run::new(narrow(moves, vec![hooked()]));
+    let mut run = PlanRun::new(narrow(moves, vec![hooked()]));
     assert_eq!(run.step(NOW, Event::Tick), [start(0), start(1)]);
     run.step(NOW, Event::Began(0));
     let told = run.step(NOW, Event::Refused(1, Fault::Passing));
@@ -89,7 +90,7 @@ fn no_other_move_takes_the_place_when_the_workload_has_stopped() {
 #[test]
 fn a_workload_runs_until_there_is_a_place_for_its_first_move() {
     let moves = vec![lasting(60, 1), lasting(50, 1), in_group(0, 40, 1)];
-    let mut run = Run::new(narrow(moves, vec![hooked()]));
+    let mut run = PlanRun::new(narrow(moves, vec![hooked()]));
     assert_eq!(run.step(NOW, Event::Tick), [start(0), start(1)]);
     assert_eq!(running(&run, 0), Running::Untouched);
     run.step(NOW, Event::Began(0));
@@ -100,7 +101,7 @@ fn a_workload_runs_until_there_is_a_place_for_its_first_move() {
 fn one_that_does_not_stop_is_started_and_its_moves_fail() {
     let moves = vec![in_group(0, 60, 1), in_group(1, 50, 1)];
     let after = Group { after: vec![0], ..Group::default() };
-    let mut run = Run::new(narrow(moves, vec![hooked(), after]));
+    let mut run = PlanRun::new(narrow(moves, vec![hooked(), after]));
     run.step(NOW, Event::Tick);
     let told = run.step(NOW, Event::WorkloadStopped(0, false));
     assert_eq!(told, [Action::StartWorkload(0)]);
@@ -164,7 +165,7 @@ fn a_plan_that_is_paused_leaves_stopped_what_is() {
 #[test]
 fn after_a_crash_what_was_being_done_is_done_again() {
     let mut run = stopping();
-    let restored = |run: &Run| Run::restore(run.setup().clone(), progress(run));
+    let restored = |run: &PlanRun| PlanRun::restore(run.setup().clone(), progress(run));
     let (mut again, told) = restored(&run);
     assert_eq!(told, [Action::StopWorkload(0)]);
     assert_eq!(again.step(NOW, Event::Tick), [], "not before it has stopped");
@@ -185,7 +186,7 @@ fn after_a_crash_what_was_being_done_is_done_again() {
 fn one_that_can_only_be_started_or_only_be_stopped_is() {
     let only = |stops, starts| {
         let group = Group { stops, starts, ..Group::default() };
-        Run::new(narrow(vec![in_group(0, 60, 1)], vec![group]))
+        PlanRun::new(narrow(vec![in_group(0, 60, 1)], vec![group]))
     };
     let mut run = only(false, true);
     assert_eq!(run.step(NOW, Event::Tick), [start(0)]);
@@ -206,6 +207,6 @@ fn moves_whose_workload_stands_still_meanwhile_follow_one_another() {
     assert_eq!(order(&moves, &[Group::default()]), [3, 0, 2, 1]);
     // What workloads take to stop and to start nobody knows.
     let moves = vec![in_group(0, 60, 1)];
-    let told = rehearse(&Run::new(narrow(moves, vec![hooked()])), &[]);
+    let told = rehearse(&PlanRun::new(narrow(moves, vec![hooked()])), &[]);
     assert_eq!(told.ends, Nanos::from_secs(60));
 }

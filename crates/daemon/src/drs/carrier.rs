@@ -72,7 +72,7 @@ impl Daemon {
             state.settle(roll);
             state.failures.insert(vm.to_owned(), why.to_owned());
             state.calm.failed(now(), vm, host, &hold(&roll.settings));
-            let mut known = state.calm.known();
+            let mut known = state.calm.histories();
             let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
             Ok(vec![Entry::Seat(SeatRecord { trail: kept, ..seat.clone() })])
         });

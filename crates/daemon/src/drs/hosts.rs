@@ -163,7 +163,7 @@ impl Daemon {
                 } else if state.calm.see(now(), vm, host) {
                     tracing::info!(vm, host, "moved where nothing recommended that");
                 }
-                let mut known = state.calm.known();
+                let mut known = state.calm.histories();
                 kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
             }
             let vm = vm.to_owned();

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Calm, Hold};
+use sterna_core::place::hosts::{CooldownSettings, Cooldowns};
 use sterna_state::Store;
 
 use self::demand::Seen;
@@ -51,7 +51,7 @@ pub(crate) struct Drs {
 struct State {
     /// By the machine's name.
     seen: HashMap<String, Seen>,
-    calm: Calm,
+    calm: Cooldowns,
     /// Seconds between two rounds; none before the first.
     round_s: u64,
     /// When it was looked last (seconds since 1970).
@@ -71,10 +71,10 @@ impl Drs {
 }
 
 /// How long what is waited, by the settings.
-fn hold(settings: &sterna_api::DrsSettings) -> Hold {
+fn hold(settings: &sterna_api::DrsSettings) -> CooldownSettings {
     let cooldown = Nanos::from_secs(settings.cooldown_s);
-    let usual = Hold::default();
-    Hold {
+    let usual = CooldownSettings::default();
+    CooldownSettings {
         rounds: settings.hold,
         cooldown,
         longest: usual.longest.max(cooldown),

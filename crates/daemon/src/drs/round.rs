@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sterna_api::Result;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Advice, Known, advise, waits};
+use sterna_core::place::hosts::{Advice, VmHistory, advise, waits};
 use sterna_os::{clock, lock};
 use sterna_qemu::Usage;
 use sterna_state::{Roll, Trail};
@@ -154,8 +154,8 @@ impl Daemon {
 }
 
 /// What is kept of a machine's moves, as `core` is told of it.
-pub(super) fn known(trail: &Trail) -> Known {
-    Known {
+pub(super) fn known(trail: &Trail) -> VmHistory {
+    VmHistory {
         host: trail.host.clone(),
         moved: trail.moved.map(Nanos::from_secs),
         times: trail.times,
@@ -165,7 +165,7 @@ pub(super) fn known(trail: &Trail) -> Known {
 }
 
 /// The same, as it is kept.
-pub(super) fn trail(known: &Known) -> Trail {
+pub(super) fn trail(known: &VmHistory) -> Trail {
     let seconds = |at: Nanos| at.0 / 1_000_000_000;
     Trail {
         host: known.host.clone(),

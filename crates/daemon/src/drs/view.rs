@@ -165,7 +165,7 @@ impl Scene {
                  than it brings: {:.1} less {:.1}, against {:.1}",
                 worth.benefit, worth.risk, worth.cost
             ),
-            Because::Rest => "there is no problem within the threshold".into(),
+            Because::NothingWrong => "there is no problem within the threshold".into(),
         }
     }
 }

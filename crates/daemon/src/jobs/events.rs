@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sterna_core::mirror::{End, Fault, Notice, PauseReason};
+use sterna_core::mirror::{Fault, MirrorEnd, Notice, PauseReason};
 use sterna_engine::MigrateError;
 use sterna_engine::datastore::Location;
 use sterna_engine::mirror::MigrationEvent;
@@ -47,8 +47,8 @@ impl Daemon {
                 state.tally.stop();
                 drop(state);
                 let word = match end {
-                    End::Completed => "switched over",
-                    End::Cancelled => "copying has ended",
+                    MirrorEnd::Completed => "switched over",
+                    MirrorEnd::Cancelled => "copying has ended",
                 };
                 let held = progress.held.map(|held| held.to_string());
                 tracing::info!(migration = job.id, held, "{word}");

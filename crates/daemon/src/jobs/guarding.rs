@@ -141,8 +141,8 @@ impl Watched {
         let seen = Observation {
             guest: window,
             copied: now.passed.0.saturating_sub(last.passed.0),
-            gone: now.guest_gone.since(last.guest_gone),
-            mirrored: now.mirror_wait.since(last.mirror_wait),
+            idle: now.guest_idle.since(last.guest_idle),
+            mirror_wait: now.mirror_wait.since(last.mirror_wait),
             mirrored_writes: now.mirrored_writes.saturating_sub(last.mirrored_writes),
             idle_processors,
         };
@@ -183,7 +183,7 @@ impl Daemon {
             *told = None;
         }
         let allowance = watched.step(window, &progress, idle);
-        if *told != Some(allowance) || allowance.at_once().is_some() {
+        if *told != Some(allowance) || allowance.burst().is_some() {
             // A migration that ends at this moment needs no guard.
             if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {
                 return;

@@ -4,7 +4,9 @@
 
 use sterna_api::{Guard as Asked, GuardState, Guarding};
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Experience, Guard, Observation, Standing, Way};
+use sterna_core::guard::{
+    Experience, Guard, GuardAim, GuardStatus, Observation, Remaining,
+};
 use sterna_core::mirror::Allowance;
 use sterna_core::schedule::Schedule;
 use sterna_os::{Local, clock};
@@ -65,7 +67,7 @@ impl Post {
             return CLOSED;
         }
         let time = self.asked.finish_by.map(|by| self.time_until(by));
-        self.guard.step(seen, Way { left, time })
+        self.guard.step(seen, Remaining { bytes: left, time })
     }
 
     /// What it has found out.
@@ -132,13 +134,13 @@ impl Post {
     }
 
     fn fares(&self, allowance: Allowance) -> Guarding {
-        let (mut state, mut reason) = match self.guard.standing() {
-            Standing::Holding => (GuardState::Holding, None),
-            Standing::Learning => {
+        let (mut state, mut reason) = match self.guard.status() {
+            GuardStatus::Holding => (GuardState::Holding, None),
+            GuardStatus::Learning => {
                 (GuardState::Learning, self.experienced.then(|| EXPERIENCED.to_owned()))
             }
-            Standing::Converging => (GuardState::Converging, None),
-            Standing::Unreachable(why) => {
+            GuardStatus::Converging => (GuardState::Converging, None),
+            GuardStatus::Unreachable(why) => {
                 (GuardState::Unreachable, Some(why.to_string()))
             }
         };
@@ -169,8 +171,8 @@ impl Post {
 }
 
 /// What the guard has to hold.
-pub(crate) fn aim(asked: &Asked) -> Aim {
-    Aim {
+pub(crate) fn aim(asked: &Asked) -> GuardAim {
+    GuardAim {
         keep: asked.keep,
         p99: asked.p99_us.map(Nanos::from_micros),
         idle_only: asked.idle_only,
@@ -223,8 +225,8 @@ mod tests {
         let seen = Observation {
             guest,
             copied: 0,
-            gone: none,
-            mirrored: none,
+            idle: none,
+            mirror_wait: none,
             mirrored_writes: 0,
             idle_processors: Some(1.0),
         };

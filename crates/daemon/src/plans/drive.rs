@@ -168,7 +168,7 @@ impl State {
             | Event::Lost(at)
             | Event::Goes(at)
             | Event::Held(at)
-            | Event::Stands(at, _)
+            | Event::Stalled(at, _)
             | Event::Stuck(at, _)
             | Event::Ended(at, _) => at,
             Event::WorkloadStopped(group, _) | Event::WorkloadStarted(group, _) => {
@@ -190,14 +190,15 @@ impl State {
         };
         let waits = matches!(
             heard.event,
-            Event::Refused(_, Fault::Away | Fault::Source) | Event::Stands(..)
+            Event::Refused(_, Fault::Away | Fault::Source) | Event::Stalled(..)
         );
         course.standing = waits.then(|| problem.clone());
         if !waits {
             course.problem = Some(problem.clone());
         }
-        if let Event::Refused(_, fault) | Event::Stands(_, fault) | Event::Stuck(_, fault) =
-            heard.event
+        if let Event::Refused(_, fault)
+        | Event::Stalled(_, fault)
+        | Event::Stuck(_, fault) = heard.event
             && matches!(fault, Fault::Full | Fault::Destination | Fault::Away)
         {
             blamed.insert(task.to, problem.clone());

@@ -55,7 +55,7 @@ impl Daemon {
                     // it was told to go on, as if it had stopped again.
                     let is_news = !matches!(
                         (how.event, stage),
-                        (Event::Stands(_, now), Stage::Standing(known)) if now == known
+                        (Event::Stalled(_, now), Stage::Stalled(known)) if now == known
                     );
                     heard.extend(is_news.then_some(how));
                 }
@@ -130,18 +130,18 @@ fn ended(at: usize, stage: Stage, migration: MigrationRecord) -> Vec<Heard> {
 /// new goes to its destination.
 fn standing(at: usize, pause: &Pause, is_left: bool) -> Event {
     match pause.blame {
-        Blame::Full => Event::Stands(at, Fault::Full),
+        Blame::Full => Event::Stalled(at, Fault::Full),
         Blame::Destination | Blame::Away if is_left => {
             Event::Stuck(at, Fault::Destination)
         }
         Blame::Untrue => Event::Stuck(at, Fault::Destination),
-        Blame::Destination => Event::Stands(at, Fault::Destination),
-        Blame::Away => Event::Stands(at, Fault::Away),
-        Blame::Source => Event::Stands(at, Fault::Source),
+        Blame::Destination => Event::Stalled(at, Fault::Destination),
+        Blame::Away => Event::Stalled(at, Fault::Away),
+        Blame::Source => Event::Stalled(at, Fault::Source),
         // It would go on by comparing with an image that may be somebody else's: only a
         // person knows.
         Blame::Other if pause.compare => Event::Stuck(at, Fault::Passing),
-        Blame::Other => Event::Stands(at, Fault::Passing),
+        Blame::Other => Event::Stalled(at, Fault::Passing),
     }
 }
 
@@ -156,11 +156,11 @@ mod tests {
     #[test]
     fn what_can_go_on_is_not_given_up() {
         let stands = |blame| standing(3, &paused(blame, false), false);
-        assert_eq!(stands(Blame::Away), Event::Stands(3, Fault::Away));
-        assert_eq!(stands(Blame::Source), Event::Stands(3, Fault::Source));
-        assert_eq!(stands(Blame::Full), Event::Stands(3, Fault::Full));
-        assert_eq!(stands(Blame::Destination), Event::Stands(3, Fault::Destination));
-        assert_eq!(stands(Blame::Other), Event::Stands(3, Fault::Passing));
+        assert_eq!(stands(Blame::Away), Event::Stalled(3, Fault::Away));
+        assert_eq!(stands(Blame::Source), Event::Stalled(3, Fault::Source));
+        assert_eq!(stands(Blame::Full), Event::Stalled(3, Fault::Full));
+        assert_eq!(stands(Blame::Destination), Event::Stalled(3, Fault::Destination));
+        assert_eq!(stands(Blame::Other), Event::Stalled(3, Fault::Passing));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use sterna_api::PlanState;
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, End, Group, Move, Progress, Run, Setup, Task, Wish, Workload,
+    Action, End, Group, Move, PlanRun, Progress, Setup, Task, Wish, Workload,
 };
 use sterna_state::{PlanEnd, PlanRecord, WorkloadCourse};
 
 /// The machine of a plan, as the store has it; and what was asked for last, maybe in vain.
-pub(super) fn run_of(record: &PlanRecord) -> (Run, Vec<Action>) {
+pub(super) fn run_of(record: &PlanRecord) -> (PlanRun, Vec<Action>) {
     let tasks = record.moves.iter().map(|one| Task {
         to: one.course.to,
         stage: one.course.stage,
@@ -36,7 +36,7 @@ pub(super) fn run_of(record: &PlanRecord) -> (Run, Vec<Action>) {
     // Disks in no tile are the last group.
     workloads.resize(setup.groups.len(), Workload::default());
     let progress = Progress { tasks: tasks.collect(), workloads, closed, wish };
-    Run::restore(setup, progress)
+    PlanRun::restore(setup, progress)
 }
 
 /// What a plan is to do, as its machine sees it.

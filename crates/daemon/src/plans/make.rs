@@ -9,8 +9,8 @@ use sterna_api::{
 };
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Assigned, Assignment, Datastore, Move, Rehearsal, Run, Setup, Takes, assign, bound,
-    order, rehearse,
+    Assigned, Assignment, Datastore, Move, PlanRun, Rehearsal, Setup, Takes, assign,
+    bound, order, rehearse,
 };
 use sterna_core::predict::{self, Speed, Work};
 use sterna_os::clock;
@@ -340,5 +340,5 @@ fn with_times(setup: &Setup, times: impl Iterator<Item = f64>) -> Rehearsal {
     for (one, time) in setup.moves.iter_mut().zip(times) {
         one.time = seconds(time);
     }
-    rehearse(&Run::new(setup), &[])
+    rehearse(&PlanRun::new(setup), &[])
 }

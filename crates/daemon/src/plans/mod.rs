@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sterna_api::{Error, Plan, PlanState, Result};
-use sterna_core::place::waves::{Event, Run, Stage, Wish};
+use sterna_core::place::waves::{Event, PlanRun, Stage, Wish};
 use sterna_core::{DiskId, Nanos};
 use sterna_state::{PlanChanges, PlanRecord};
 use tokio::sync::watch;
@@ -94,7 +94,7 @@ struct Live {
 #[derive(Clone, Debug)]
 struct State {
     record: PlanRecord,
-    run: Run,
+    run: PlanRun,
     /// When the machine wants to be asked again.
     wake: Option<Nanos>,
     /// The moves of which something is being asked.
@@ -139,7 +139,7 @@ impl Heard {
 }
 
 impl State {
-    fn new(record: PlanRecord, run: Run) -> State {
+    fn new(record: PlanRecord, run: PlanRun) -> State {
         State {
             record,
             run,
@@ -152,7 +152,7 @@ impl State {
 }
 
 impl Live {
-    fn new(record: PlanRecord, run: Run) -> Live {
+    fn new(record: PlanRecord, run: PlanRun) -> Live {
         let given_up = watch::Sender::new(run.wish() == Wish::Cancel);
         let (id, state) = (record.id, Mutex::new(State::new(record, run)));
         Live { id, state, inbox: Mutex::default(), given_up }

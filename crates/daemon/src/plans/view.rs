@@ -5,7 +5,7 @@ use sterna_api::{
     PlannedMove, PlannedMoveState, PlannedWorkload, Tile, WorkloadState,
 };
 use sterna_core::Nanos;
-use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
+use sterna_core::place::waves::{PlanRun, Running, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
 use sterna_os::{Local, clock};
 use sterna_state::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
@@ -19,7 +19,7 @@ const PACE_MOST: f64 = 5.0;
 
 impl Daemon {
     /// A plan, with how far its moves are.
-    pub(super) fn view_plan(&self, record: PlanRecord, run: &Run) -> Plan {
+    pub(super) fn view_plan(&self, record: PlanRecord, run: &PlanRun) -> Plan {
         let done: Vec<Option<Done>> =
             record.moves.iter().map(|one| self.done_of(&record, one)).collect();
         let now = self.plan_clock();
@@ -147,14 +147,14 @@ fn deadline(
 /// In how many seconds a plan will be over, by what is known now.
 fn when_over(
     record: &PlanRecord,
-    run: &Run,
+    run: &PlanRun,
     done: &[Option<Done>],
     now: Nanos,
 ) -> Option<f64> {
     // What stands still, or is being given up, has no end that could be foreseen.
     let goes = matches!(record.state, PlanState::Planned | PlanState::Running);
     let stands = |(at, task): (usize, &Task)| {
-        matches!(task.stage, Stage::Standing(_)) || run.waits_for(at, now).is_some()
+        matches!(task.stage, Stage::Stalled(_)) || run.waits_for(at, now).is_some()
     };
     let waits = run.tasks().iter().enumerate().any(stands);
     if !goes || waits || record.design.estimate.likely_s.is_none() {
@@ -203,7 +203,7 @@ fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<Done>) -> Planned
             Stage::Waiting => PlannedMoveState::Waiting,
             Stage::Starting => PlannedMoveState::Starting,
             Stage::Running => PlannedMoveState::Moving,
-            Stage::Standing(_) => PlannedMoveState::Standing,
+            Stage::Stalled(_) => PlannedMoveState::Standing,
             Stage::Leaving(_) => PlannedMoveState::Leaving,
             Stage::Moved => PlannedMoveState::Moved,
             Stage::Failed(_) => PlannedMoveState::Failed,
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(over_with(Stage::Running), Some(3.5), "both at once");
         assert_eq!(over_with(Stage::Moved), Some(3.5));
         for fault in [Fault::Away, Fault::Passing, Fault::Full] {
-            assert_eq!(over_with(Stage::Standing(fault)), None, "{fault:?}");
+            assert_eq!(over_with(Stage::Stalled(fault)), None, "{fault:?}");
         }
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::DiskId;
-use sterna_core::guard::cruise::{CruiseControl, Hold, Outcome, PERIOD};
+use sterna_core::guard::cruise::{CruiseControl, CruiseHold, CruiseOutcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
@@ -141,7 +141,7 @@ impl Loops {
         entry: &Entry,
         (policy, cruise, terms): (PolicyId, Cruise, Terms),
         now: Moment,
-    ) -> Hold {
+    ) -> CruiseHold {
         let Terms { limit, depth, .. } = terms;
         let (class, name) = (entry.record.id, &entry.record.name);
         let begin = || Control {
@@ -164,11 +164,11 @@ impl Loops {
         let hold = one.control.step(&own, &others);
         one.held = hold.others.keys().copied().collect();
         let (phase, reason) = match one.control.outcome() {
-            Outcome::Holding => {
+            CruiseOutcome::Holding => {
                 (CruisePhase::Holding, one.control.note().map(Into::into))
             }
-            Outcome::Converging => (CruisePhase::Converging, None),
-            Outcome::Unreachable(reason) => {
+            CruiseOutcome::Converging => (CruisePhase::Converging, None),
+            CruiseOutcome::Unreachable(reason) => {
                 (CruisePhase::Unreachable, Some(reason.clone()))
             }
         };

@@ -1,6 +1,6 @@
 //! Why a disk stays, in words.
 
-use sterna_core::place::storage::{Because, Pinned, Rest};
+use sterna_core::place::storage::{Because, Cooldown, Pinned};
 use sterna_core::{Nanos, Percent};
 
 /// A response time that is said to be longer is endless: a device that does not keep up.
@@ -57,7 +57,7 @@ fn stays(pinned: Pinned) -> String {
 }
 
 /// Why a disk rests: `it has moved 12 min ago`.
-fn rests(rest: Rest) -> String {
+fn rests(rest: Cooldown) -> String {
     let (ago, left) = (hours(rest.ago), hours(rest.left));
     if rest.contested {
         return format!(
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_rests_says_for_how_long() {
-        let rest = |others, contested| Rest {
+        let rest = |others, contested| Cooldown {
             ago: Nanos::from_secs(HOUR / 2),
             left: Nanos::from_secs(7 * HOUR / 2),
             others,

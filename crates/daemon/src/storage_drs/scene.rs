@@ -8,8 +8,8 @@ use sterna_api::{
 };
 use sterna_core::place::share_room;
 use sterna_core::place::storage::{
-    Bounds, Datastore, Disk, Fared, Inventory, Over, Past, Pinned, Recommended, Refused,
-    Rest, Side, Strength, Why,
+    Bounds, Cooldown, Datastore, Disk, Fared, Inventory, Over, PastMove, Pinned,
+    Recommended, Refused, Side, Strength, Why,
 };
 use sterna_core::predict::{Terms, Work};
 use sterna_core::{DiskId, Nanos};
@@ -91,7 +91,7 @@ impl Scene {
             .collect();
         let at: HashMap<DiskId, usize> =
             seen.iter().enumerate().map(|(at, disk)| (disk.record.id, at)).collect();
-        let mut past: HashMap<usize, Vec<Past>> = HashMap::new();
+        let mut past: HashMap<usize, Vec<PastMove>> = HashMap::new();
         let mut left = Vec::new();
         for one in &moves {
             let Some([from, to]) = &one.ends else { continue };
@@ -104,7 +104,7 @@ impl Scene {
                 (Some(disk), Some(ago)) if one.has_report => {
                     past.entry(*disk)
                         .or_default()
-                        .push(Past { ago, ours: one.is_balancing });
+                        .push(PastMove { ago, ours: one.is_balancing });
                 }
                 (Some(disk), None) => {
                     left.extend(both[0]);
@@ -115,7 +115,7 @@ impl Scene {
         }
         leave_to_plans(&planned, &at, &mut disks, &mut ends);
         for (disk, past) in past {
-            let rests = Rest::of(&past).map(Pinned::Moved);
+            let rests = Cooldown::of(&past).map(Pinned::Moved);
             disks[disk].pinned = disks[disk].pinned.or(rests);
         }
         let closed =

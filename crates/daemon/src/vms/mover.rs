@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use sterna_core::Nanos;
 use sterna_core::mover::{
-    AGAIN, Action, Copy as Known, Event, Mover, Notice, Owner, Place, Setup, Step as At,
-    Wishes,
+    AGAIN, Action, Copy as Known, Event, Mover, MoverStep as At, Notice, Owner, Place,
+    Setup, Wishes,
 };
 use sterna_engine::FileIdentity;
 use sterna_qemu::{Copy, Export, Machine, Place as To, Stats};

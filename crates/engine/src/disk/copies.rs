@@ -1,20 +1,20 @@
-//! The copier's operations: each waits for its turn at the datastore of the image it
+//! The copier's operations: each waits for admission at the datastore of the image it
 //! is for, before it goes there.
 
 use super::Core;
 use crate::image::{Cx, ImageOp, Ticket};
 use crate::io::Errno;
-use crate::qos::{Copied, Item, Turn};
+use crate::qos::{Admission, Copied, Item};
 
 /// An operation of the copier.
 pub(super) enum Copying {
-    /// It waits for its turn.
+    /// It waits for admission.
     Waiting(ImageOp, Copied),
-    Started(Turn, Copied),
+    Started(Admission, Copied),
 }
 
 impl Core {
-    /// Starts an operation of the copier on an image as soon as it has its turn there;
+    /// Starts an operation of the copier on an image as soon as it is admitted there;
     /// whether it has to wait for it. The answer comes under `ticket`, and
     /// `copy_done` is to be called with it.
     pub(crate) fn copy(
@@ -28,11 +28,11 @@ impl Core {
         if let (Some(cost), Some(held)) = (self.cost(image, &op), self.held(image)) {
             let item = Item::Copy { disk, image, ticket };
             let copied = Copied::by(&op, cx.now);
-            let Some(turn) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
+            let Some(admission) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
                 self.copies.insert(ticket, Copying::Waiting(op, copied));
                 return true;
             };
-            self.copies.insert(ticket, Copying::Started(turn, copied));
+            self.copies.insert(ticket, Copying::Started(admission, copied));
         }
         self.submit(cx, image, ticket, op);
         false
@@ -43,23 +43,23 @@ impl Core {
         cx: &mut Cx,
         image: u16,
         ticket: u64,
-        turn: Turn,
+        admission: Admission,
     ) -> bool {
         let Some(Copying::Waiting(op, copied)) = self.copies.remove(&ticket) else {
-            cx.qos.done(cx.now, turn);
+            cx.qos.done(cx.now, admission);
             return false;
         };
-        self.copies.insert(ticket, Copying::Started(turn, copied));
+        self.copies.insert(ticket, Copying::Started(admission, copied));
         self.submit(cx, image, ticket, op);
         true
     }
 
     /// An operation of the copier has ended; whether it was given up while it waited
-    /// for its turn.
+    /// for admission.
     pub(crate) fn copy_done(&mut self, cx: &mut Cx, ticket: u64) -> bool {
         match self.copies.remove(&ticket) {
-            Some(Copying::Started(turn, copied)) => {
-                cx.qos.copied(cx.now, turn, copied);
+            Some(Copying::Started(admission, copied)) => {
+                cx.qos.copied(cx.now, admission, copied);
                 false
             }
             Some(Copying::Waiting(..)) => true,
@@ -80,7 +80,7 @@ impl Core {
         cx.finished.push((refused, Err(Errno(libc::ECANCELED))));
     }
 
-    /// Ends the copier's operations that wait for their turn.
+    /// Ends the copier's operations that wait for admission.
     pub(crate) fn give_up_copies(&mut self, cx: &mut Cx) {
         for held in &self.images {
             for item in cx.qos.give_up(cx.now, &held.copies, |_| true) {

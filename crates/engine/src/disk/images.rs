@@ -55,7 +55,7 @@ impl Core {
     }
 
     /// Makes another image the truth. Nothing is in flight on the old one that
-    /// the new one does not have; what waits for its turn waits at the new one's
+    /// the new one does not have; what waits for admission waits at the new one's
     /// datastore from now on.
     pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
         self.current = image;

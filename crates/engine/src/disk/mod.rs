@@ -13,7 +13,7 @@
 //! carry numbers from `Core::OWN` up, which the disk itself never uses: when
 //! the driver is gone, late answers to such tickets are dropped.
 //!
-//! **Turns.** Before that, a request waits for its turn at the datastore of the
+//! **Admission.** Before that, a request waits for admission at the datastore of the
 //! current image (`qos`). What waits is in the table and not yet on any route; a
 //! driver hears of it when it starts, and before that only that something waits: a guest
 //! that does is there. The operations of a driver's copier wait in
@@ -24,14 +24,14 @@
 //! is given is `private`.
 //!
 //! **Several clients.** Requests that overlap an earlier write of another client wait until
-//! it has ended, before they are in line for a turn (`order`). What clients were told to be
+//! it has ended, before they are in line for admission (`order`). What clients were told to be
 //! durable, and what becomes of it, is in `promise`.
 //!
 //! **Parts of blocks.** A write that does not cover whole blocks is made one that does, and
 //! is alone there meanwhile (`patch`).
 //!
 //! **Requests that nobody waits for.** When a connection is closed, those of its
-//! requests that still wait for their turn are dropped: a machine that was killed must
+//! requests that still wait for admission are dropped: a machine that was killed must
 //! not be held up, when it is back, by what it had asked for before. Nobody was told
 //! that such a write was done, so its bytes may be the old ones, as after a loss of
 //! power; what has started is carried out.
@@ -45,11 +45,11 @@
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
 
+mod bounce;
 mod copies;
 mod images;
 mod order;
 mod patch;
-mod private;
 mod promise;
 mod waiting;
 
@@ -59,13 +59,13 @@ use std::rc::Rc;
 use sterna_core::qos::Cost;
 use sterna_core::{DiskId, Nanos};
 
+use self::bounce::BounceBuffers;
 use self::copies::Copying;
 use self::images::Held;
 pub(crate) use self::images::Placed;
 use self::order::Order;
 use self::patch::Patches;
 pub(crate) use self::patch::{BLOCK, Edges};
-use self::private::Private;
 use self::promise::Promise;
 pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
@@ -73,7 +73,7 @@ use crate::export::memory::Strain;
 use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
-use crate::qos::{self, Flow, Item, Membership, Qos, Turn};
+use crate::qos::{self, Admission, Flow, Item, Membership, Qos};
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
 use crate::timer::Alarm;
@@ -93,12 +93,12 @@ pub(crate) struct Request {
 
 /// How far a request is.
 enum Progress {
-    /// It waits for its turn.
+    /// It waits for admission.
     Waiting,
-    /// It has its turn since then; what it has to read before is being read.
-    Patching(Nanos, Option<Turn>),
-    /// It is on its way since then, without a turn if it needed none.
-    Started(Nanos, Option<Turn>),
+    /// It is admitted since then; what it has to read before is being read.
+    Patching(Nanos, Option<Admission>),
+    /// It is on its way since then, without admission if it needed none.
+    Started(Nanos, Option<Admission>),
 }
 
 /// Who waits for a request.
@@ -139,14 +139,14 @@ pub(crate) trait Driver {
     /// A guest request has come; it is in the table under this number.
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, request: u32);
 
-    /// Whether the guest waits for a turn may have changed.
+    /// Whether the guest waits for admission may have changed.
     fn look_who_waits(&mut self, core: &mut Core, cx: &mut Cx);
 
     /// An image has answered the ticket with this id, or has news
     /// ([`Ticket::NEWS`]).
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult);
 
-    /// An operation of the copier that waited for its turn has started.
+    /// An operation of the copier that waited for admission has started.
     fn copy_started(&mut self, core: &mut Core, cx: &mut Cx, id: u64);
 
     /// A timer with `Owner::Disk(core.index)` has fired.
@@ -179,9 +179,9 @@ pub(crate) struct Core {
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
     requests: Slab<Request>,
-    /// Those of them that wait for their turn.
+    /// Those of them that wait for admission.
     waiting: Waiting,
-    /// Clients whose requests need no turn: their machines stand still until they end.
+    /// Clients whose requests need no admission: their machines stand still until they end.
     hurrying: Vec<Client>,
     order: Order,
     order_alarm: Alarm,
@@ -191,7 +191,7 @@ pub(crate) struct Core {
     pub(crate) ahead: usize,
     /// Connections that wait until those hold less memory, in order of their coming.
     pub(crate) behind: VecDeque<u32>,
-    /// Whether one of those is at its turn.
+    /// Whether one of those is served one command.
     pub(crate) entry: Entry,
     answers: Vec<Answer>,
     images: Vec<Held>,
@@ -202,7 +202,7 @@ pub(crate) struct Core {
     flow: Option<Flow>,
     /// The copier's operations, by their tickets.
     copies: HashMap<u64, Copying>,
-    private: Private,
+    bounce: BounceBuffers,
     /// What its clients' commands hold of the reactor's memory.
     pub(crate) holds: Rc<Holds>,
 }
@@ -234,7 +234,7 @@ impl Disk {
             class: Membership::default(),
             flow: None,
             copies: HashMap::new(),
-            private: Private::default(),
+            bounce: BounceBuffers::default(),
             holds: Rc::default(),
         };
         Disk { core, route: Route::Direct }
@@ -283,20 +283,20 @@ impl Disk {
         }
     }
 
-    /// A guest's request has its turn, or needs none.
-    pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
+    /// A guest's request is admitted, or needs none.
+    pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, admission: Option<Admission>) {
         let Core { requests, patches, waiting, .. } = &mut self.core;
         let Some(request) = requests.get_mut(id) else {
-            return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
+            return admission.map_or((), |admission| cx.qos.done(cx.now, admission));
         };
         waiting.end(&request.op);
         match patches.begins(id, &request.op) {
             None => {
-                request.progress = Progress::Started(cx.now, turn);
+                request.progress = Progress::Started(cx.now, admission);
                 self.send(cx, id);
             }
             Some(read) => {
-                request.progress = Progress::Patching(cx.now, turn);
+                request.progress = Progress::Patching(cx.now, admission);
                 self.read_for(cx, id, read);
             }
         }
@@ -304,14 +304,14 @@ impl Disk {
 
     /// Sends a request that has started on its route.
     fn send(&mut self, cx: &mut Cx, id: u32) {
-        let Core { requests, private, .. } = &mut self.core;
+        let Core { requests, bounce, .. } = &mut self.core;
         let Some(request) = requests.get_mut(id) else { return };
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
             }
             Route::Mirrored(driver) => {
-                if let Err(errno) = private.make(&mut request.op) {
+                if let Err(errno) = bounce.make(&mut request.op) {
                     return self.core.answer(cx, id, Err(errno));
                 }
                 driver.arrived(&mut self.core, cx, id);
@@ -338,15 +338,15 @@ impl Disk {
         }
     }
 
-    /// An operation of the copier has its turn.
+    /// An operation of the copier is admitted.
     pub(crate) fn start_copy(
         &mut self,
         cx: &mut Cx,
         image: u16,
         ticket: u64,
-        turn: Turn,
+        admission: Admission,
     ) {
-        if !self.core.start_copy(cx, image, ticket, turn) {
+        if !self.core.start_copy(cx, image, ticket, admission) {
             return;
         }
         if let Route::Mirrored(driver) = &mut self.route {
@@ -392,7 +392,7 @@ impl Disk {
     pub(crate) fn settle(&mut self) {
         if matches!(&self.route, Route::Mirrored(driver) if !driver.active()) {
             self.route = Route::Direct;
-            self.core.private = Private::default();
+            self.core.bounce = BounceBuffers::default();
         }
     }
 
@@ -529,10 +529,10 @@ impl Core {
         );
         let mut started = request.arrived;
         match request.progress {
-            Progress::Started(at, turn) | Progress::Patching(at, turn) => {
+            Progress::Started(at, admission) | Progress::Patching(at, admission) => {
                 started = at;
-                if let Some(turn) = turn {
-                    cx.qos.done(cx.now, turn);
+                if let Some(admission) = admission {
+                    cx.qos.done(cx.now, admission);
                 }
             }
             Progress::Waiting => self.waiting.end(&request.op),

@@ -19,7 +19,7 @@
 //! there is no circle; and what comes later never adds to what it waits for, so nobody is
 //! overtaken again and again. Each keeps the count of the writes that it still waits for.
 //!
-//! What waits is not yet in line for a turn. If the earlier write never ends, it waits for
+//! What waits is not yet in line for admission. If the earlier write never ends, it waits for
 //! ever, because to go on could destroy what a client relies on; after [`TOLD`] the log and
 //! the disk's status say so. A client that has gone takes what waits here for it along, and
 //! a disk that is detached gives up all that waits.

@@ -9,9 +9,9 @@
 //! (`order`). What was read is therefore what is there when the write is carried out, also
 //! if the disk has switched over to another image in between.
 //!
-//! **Twice on its way.** The write gets its turn first. Then the blocks are read, by
+//! **Twice on its way.** The write is admitted first. Then the blocks are read, by
 //! requests that go the way of all reads (through a driver, if the disk moves), but wait for
-//! no turn and count as nobody's; then the write goes the way of all writes. To the driver
+//! no admission and count as nobody's; then the write goes the way of all writes. To the driver
 //! it is a write of whole blocks.
 //!
 //! **Memory.** The blocks are read into the write's own buffer, one after the other; what it
@@ -36,7 +36,7 @@ use super::{Core, Disk, Progress, Request};
 use crate::buffer::Slice;
 use crate::image::{Cx, ImageOp, ImageResult};
 use crate::io::Errno;
-use crate::qos::Turn;
+use crate::qos::Admission;
 
 /// What images take whole.
 pub(crate) const BLOCK: usize = crate::directory::BLOCK_MIN as usize;
@@ -220,10 +220,10 @@ impl Core {
     /// A write that was read for is on its way itself.
     fn has_started(&mut self, write: u32) {
         if let Some(request) = self.requests.get_mut(write)
-            && let Progress::Patching(since, turn) = &mut request.progress
+            && let Progress::Patching(since, admission) = &mut request.progress
         {
-            let turn: Option<Turn> = turn.take();
-            request.progress = Progress::Started(*since, turn);
+            let admission: Option<Admission> = admission.take();
+            request.progress = Progress::Started(*since, admission);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What of a disk waits: behind an earlier write of another client ([`order`]), then for a
-//! turn at the datastore; how many requests that are and what they hold of the reactor's
+//! What of a disk waits: behind an earlier write of another client ([`order`]), then for
+//! admission at the datastore; how many requests that are and what they hold of the reactor's
 //! memory; and who goes on, is given up, or has waited for so long that somebody should look.
 
 use sterna_core::Nanos;
@@ -15,7 +15,7 @@ use crate::troubles::{Trouble, TroubleKind};
 /// a time or for 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nobody is at its turn.
+    /// Nobody is served one command.
     #[default]
     Nobody,
     /// Who works now may begin one command.
@@ -66,7 +66,7 @@ impl Disk {
         less && !self.core.behind.is_empty()
     }
 
-    /// A request gets in line for its turn, or starts.
+    /// A request gets in line for admission, or starts.
     pub(super) fn enter(&mut self, cx: &mut Cx, id: u32) {
         let Some(request) = self.core.requests.get(id) else { return };
         let hurries = self.core.hurrying.contains(&request.origin.client);
@@ -76,7 +76,7 @@ impl Disk {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
                 match cx.qos.arrive(cx.now, flow, cost, item) {
-                    Some(turn) => self.start(cx, id, Some(turn)),
+                    Some(admission) => self.start(cx, id, Some(admission)),
                     None => self.look_who_waits(cx),
                 }
             }
@@ -84,7 +84,7 @@ impl Disk {
         }
     }
 
-    /// What waits for its turn and is asked for by this client starts without one; and so
+    /// What waits for admission and is asked for by this client starts without it; and so
     /// does what is still behind an earlier write of another, when that has ended.
     pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
         if !self.core.hurrying.contains(&client) {
@@ -95,13 +95,13 @@ impl Disk {
         }
     }
 
-    /// Drops what waits for its turn and is asked for by a client that has gone.
+    /// Drops what waits for admission and is asked for by a client that has gone.
     pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
         self.core.abandon(cx, client);
         self.look_who_waits(cx);
     }
 
-    /// A guest's request waits for its turn, or has been dropped while it did.
+    /// A guest's request waits for admission, or has been dropped while it did.
     pub(super) fn look_who_waits(&mut self, cx: &mut Cx) {
         if let Route::Mirrored(driver) = &mut self.route {
             driver.look_who_waits(&mut self.core, cx);
@@ -111,7 +111,7 @@ impl Disk {
 }
 
 impl Core {
-    /// Whether the guest waits for a turn.
+    /// Whether the guest waits for admission.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -135,7 +135,7 @@ impl Core {
         self.set_order_alarm(cx);
     }
 
-    /// Takes what waits for its turn and is asked for by a client out of its flow.
+    /// Takes what waits for admission and is asked for by a client out of its flow.
     fn take_waiting(&self, cx: &mut Cx, client: Client) -> Vec<u32> {
         let Some(flow) = &self.flow else { return Vec::new() };
         let taken = cx.qos.give_up(cx.now, flow, |item| match item {

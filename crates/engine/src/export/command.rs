@@ -215,7 +215,7 @@ impl Connection {
         len: usize,
     ) -> Result<(Lanes, usize), Refusal> {
         if !disk.core.may_begin() {
-            return Err(Refusal::Turns);
+            return Err(Refusal::Admission);
         }
         let strain = disk.core.strain(cx);
         let taken = self.account.take(&cx.buffers, len, strain)?;

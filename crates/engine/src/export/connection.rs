@@ -1,7 +1,7 @@
 //! A connection in its transmission phase.
 //!
 //! The reactor tells it what happened (`received`, `sent`, `answered`), and at
-//! the end of the turn lets it work: cut what was received into commands, then
+//! the end of the iteration lets it work: cut what was received into commands, then
 //! send the replies that have gathered, then receive again. At most one receive
 //! and one send are in flight.
 //!
@@ -62,13 +62,13 @@ pub(crate) struct Connection {
     left: bool,
     /// When the client last moved a byte.
     moved: Nanos,
-    /// The reactor has it on its list for this turn.
+    /// The reactor has it on its list for this iteration.
     pub(crate) listed: bool,
     /// The reactor has it in the line for memory.
-    pub(crate) in_line: bool,
+    pub(crate) waits_for_memory: bool,
     /// The reactor has it among those that wait for their datastore's portion.
-    pub(crate) crowded: bool,
-    /// Its disk has it among those that wait for others' turns.
+    pub(crate) waits_for_portion: bool,
+    /// Its disk has it among those that wait for others' admissions.
     pub(crate) behind: bool,
 }
 
@@ -110,8 +110,8 @@ impl Connection {
             left: false,
             moved: cx.now,
             listed: false,
-            in_line: false,
-            crowded: false,
+            waits_for_memory: false,
+            waits_for_portion: false,
             behind: false,
         })
     }
@@ -307,7 +307,7 @@ impl Connection {
         self.commands.len() + self.ahead.len() + self.output.replies() >= IN_FLIGHT_MAX
     }
 
-    /// The end of a turn: sends what has gathered and receives what it can use.
+    /// The end of an iteration: sends what has gathered and receives what it can use.
     pub(crate) fn flush(&mut self, cx: &mut Cx) {
         if self.state != State::Closed {
             self.output.flush(cx, &self.fd, self.token(SEND));

@@ -14,7 +14,7 @@
 //! Who is refused stands in line. While the first in line holds nothing, all
 //! that becomes free is kept for it (`Pool::reserved`).
 //!
-//! Requests that wait for their turn may do so for long: their class is held to a
+//! Requests that wait for admission may do so for long: their class is held to a
 //! rate. So what waits on one disk, over all its connections, is held to a smaller
 //! part of what is free (`WAITING_PART`): one such disk leaves eight ninths of the
 //! budget to the others, and each further one takes less. A command past that does
@@ -44,7 +44,7 @@ use crate::holds::Holds;
 /// See above.
 const SHARE: usize = 2;
 
-/// What waits for its turn on a disk holds at most so much of what is free: enough
+/// What waits for admission on a disk holds at most so much of what is free: enough
 /// for some hundred requests of the usual size, and the next one comes in while one
 /// starts.
 const WAITING_PART: usize = 8;
@@ -70,8 +70,8 @@ pub(super) type Lanes = [Option<Buf>; 2];
 pub(crate) enum Refusal {
     /// There is no memory for it.
     Memory,
-    /// Enough of its disk's requests wait for their turn.
-    Turns,
+    /// Enough of its disk's requests wait for admission.
+    Admission,
     /// What is under way at its datastore holds its portion.
     Datastore,
 }
@@ -79,7 +79,7 @@ pub(crate) enum Refusal {
 /// How it stands with a disk whose client wants memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Strain {
-    /// So much of the pool is held by what waits on it for its turn.
+    /// So much of the pool is held by what waits on it for admission.
     pub(crate) waiting: usize,
     /// How long the oldest request at its datastore has been under way.
     pub(crate) oldest: Nanos,
@@ -141,7 +141,7 @@ impl Account {
             return Err(Refusal::Datastore);
         }
         if waiting > 0 && waiting.saturating_add(cost) > left / WAITING_PART {
-            return Err(Refusal::Turns);
+            return Err(Refusal::Admission);
         }
         if pool.reserved() {
             return Err(Refusal::Memory);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_its_turn_leaves_eight_ninths() {
+    fn what_waits_for_admission_leaves_eight_ninths() {
         let pool = Pool::new(32 << 20).unwrap();
         let (mut waiting, mut buffers) = (0, Vec::new());
         // Over many connections of one disk.
@@ -292,7 +292,7 @@ mod tests {
                 Err(refusal) => break refusal,
             }
         };
-        assert_eq!(refused, Refusal::Turns);
+        assert_eq!(refused, Refusal::Admission);
         assert!((30 << 20) / 9 < waiting && waiting <= (32 << 20) / 9, "{waiting}");
         // Of another disk, nothing waits.
         assert!(Account::default().take(&pool, 1 << 20, Strain::default()).is_ok());

@@ -2,9 +2,9 @@
 //!
 //! A connection shakes hands on reactor 0 (`handshake`) and is then handed to
 //! the reactor of its disk, where it stays (`connection`). All that it does
-//! happens in three steps of a turn of the loop: what was received is cut into
+//! happens in three steps of an iteration of the loop: what was received is cut into
 //! commands and these into requests of the disk (`receive`, `command`); answers
-//! become replies (`command`, `stream`, `ranged`); all replies of a turn leave in one
+//! become replies (`command`, `stream`, `ranged`); all replies of an iteration leave in one
 //! message (`output`). So a burst of requests costs one receive, one system
 //! call for all its disk operations, and one send.
 //!
@@ -17,13 +17,13 @@
 //!
 //! **Memory.** Buffers come from the reactor's pool, whose size is fixed
 //! (`memory` says who may take how much). If a command cannot get its buffers,
-//! its connection waits: in line for memory, or for the turns of its own disk. Of its
+//! its connection waits: in line for memory, or for the admissions of its own disk. Of its
 //! socket it reads no more then but the heads of what it can start later (`ahead`).
 //!
 //! *Nobody waits for ever.* A command takes all buffers that it will ever need
 //! at once, before it starts. So nobody waits for memory that is needed to free
 //! the memory it holds, and what is held is held for one of four things: a
-//! disk operation, which ends; a turn, which comes, though where a class is held
+//! disk operation, which ends; an admission, which comes, though where a class is held
 //! to a rate it may come late, so that less is lent for it; a client that sends
 //! the rest of its payload; a client that takes its replies. The last two end as
 //! well, because a client that has not moved a byte for `STALL` while someone
@@ -40,7 +40,7 @@
 //! constants here and those of `sterna_nbd::limits`; a wrong request gets its
 //! error reply, or the connection is dropped where the protocol has no way on.
 //! A request that has started is carried out even if the client goes away; one that
-//! still waits for its turn then is dropped (see `disk`).
+//! still waits for admission then is dropped (see `disk`).
 
 mod ahead;
 mod blocks;
@@ -68,8 +68,8 @@ pub(crate) const CONNECTIONS_MAX: usize = 4096;
 /// kernel ends those that go, there may be as many of them again.)
 pub(crate) const HANDSHAKES_MAX: usize = 128;
 
-/// Connections that are accepted in one turn of the loop: those who are served already
-/// have their turn in between.
+/// Connections that are accepted in one iteration of the loop: those who are served already
+/// are served in between.
 pub(crate) const ACCEPTS_MAX: usize = 32;
 
 /// A handshake takes a few round trips; who needs longer than this is no client.

@@ -4,7 +4,7 @@
 //! Of a client that has not asked for the block sizes, zeroes may begin and end within
 //! blocks: these parts are written out, one after the other, behind all else.
 //!
-//! Each piece waits for its turn. Those that keep the datastore busy with their bytes
+//! Each piece waits for admission. Those that keep the datastore busy with their bytes
 //! are as long as a read or a write can be, and cost as much.
 
 use super::ahead::Pending;

@@ -71,7 +71,7 @@ pub(crate) struct Cx {
     pub(crate) links: Pool,
     /// Zeroes to write, `file::ZEROES` bytes, shared by all.
     pub(crate) zeroes: Slice,
-    /// `CLOCK_MONOTONIC`, read once per turn of the loop.
+    /// `CLOCK_MONOTONIC`, read once per iteration of the loop.
     pub(crate) now: Nanos,
     /// Answers of images, on their way to the disks that asked.
     pub(crate) finished: Vec<(Ticket, ImageResult)>,

@@ -26,10 +26,10 @@ pub(crate) fn shaped(opened: Box<dyn Opened>, budget: &Arc<Budget>) -> Box<dyn O
 struct Shaped {
     latency: Nanos,
     budget: Arc<Budget>,
-    /// For their turn.
+    /// For their start.
     waiting: VecDeque<Request>,
     /// From when on the first of them may start, since it has taken what it costs.
-    turn: Option<Nanos>,
+    starts_at: Option<Nanos>,
     /// For the latency; the moments never decrease.
     answers: VecDeque<(Nanos, Answer)>,
 }
@@ -40,18 +40,18 @@ impl Shaped {
             latency: budget.shape().latency,
             budget,
             waiting: VecDeque::new(),
-            turn: None,
+            starts_at: None,
             answers: VecDeque::new(),
         }
     }
 
     /// From when on the first that waits may start.
-    fn first_turn(&mut self, now: Nanos) -> Option<Nanos> {
+    fn first_start(&mut self, now: Nanos) -> Option<Nanos> {
         let bytes = match &self.waiting.front()?.1 {
             ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.len() as u64,
             _ => 0,
         };
-        Some(*self.turn.get_or_insert_with(|| self.budget.take(now, bytes)))
+        Some(*self.starts_at.get_or_insert_with(|| self.budget.take(now, bytes)))
     }
 }
 
@@ -69,8 +69,8 @@ impl Layer for Shaped {
     }
 
     fn next(&mut self, now: Nanos) -> Option<Request> {
-        self.first_turn(now).filter(|turn| *turn <= now)?;
-        self.turn = None;
+        self.first_start(now).filter(|start| *start <= now)?;
+        self.starts_at = None;
         self.waiting.pop_front()
     }
 
@@ -87,12 +87,12 @@ impl Layer for Shaped {
             answers.extend(self.answers.pop_front().map(|(_, answer)| answer));
         }
         let due = self.answers.front().map(|(due, _)| *due);
-        self.turn.into_iter().chain(due).min()
+        self.starts_at.into_iter().chain(due).min()
     }
 
     /// What has not begun ends here; what has is still kept back.
     fn abort(&mut self) -> Vec<Ticket> {
-        self.turn = None;
+        self.starts_at = None;
         std::mem::take(&mut self.waiting).into_iter().map(|(ticket, _)| ticket).collect()
     }
 
@@ -167,7 +167,7 @@ mod tests {
     fn the_images_of_a_datastore_take_turns_however_long_their_queues() {
         // 100 IO/s: two come with the burst, then one every 10 ms. The first image
         // has four requests when the second comes with two; those that had their
-        // turn when it came keep it.
+        // place when it came keep it.
         let mut rig = rig("iops=100");
         for id in 1..=4 {
             rig.read_from(0, id, 512);

@@ -1,5 +1,5 @@
 //! The kernel's rings: submissions are written to shared memory and taken, with
-//! all others of this turn, by the one system call that also waits.
+//! all others of this iteration, by the one system call that also waits.
 //!
 //! The ring is set up with everything that the kernel offers to a thread that
 //! is alone with its ring: completions are then worked off only inside `wait`,
@@ -33,7 +33,7 @@ use super::workers::{Finished, Outcome};
 use super::{Completion, Errno, Io, LINGER, Op, Token};
 use crate::buffer::Vector;
 
-/// Submissions in one system call. More than a turn of the loop usually makes:
+/// Submissions in one system call. More than an iteration of the loop usually makes:
 /// a full ring only costs one more call.
 const SUBMISSIONS: u32 = 256;
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sterna_core::ByteRange;
-use sterna_core::mirror::{Fault, Job, JobKind, Outcome};
+use sterna_core::mirror::{Fault, Job, JobKind, JobOutcome};
 
 use super::comparison::{self, Comparison};
 use super::runs;
@@ -50,7 +50,7 @@ pub(super) enum Step {
     /// More of it is in flight, or needed.
     Going,
     /// It is over.
-    Over(Outcome),
+    Over(JobOutcome),
     /// It is over, and nothing was done: the images cannot share these blocks, at
     /// all or (`EINVAL`) in this range. The job has to be copied.
     CannotClone(Errno),
@@ -77,7 +77,7 @@ pub(super) struct Run {
     comparison: Option<Comparison>,
     /// Bytes of the piece that is being compared.
     piece: usize,
-    failed: Option<Outcome>,
+    failed: Option<JobOutcome>,
 }
 
 impl Run {
@@ -280,17 +280,17 @@ impl Run {
         Step::Over(self.outcome())
     }
 
-    fn outcome(&mut self) -> Outcome {
+    fn outcome(&mut self) -> JobOutcome {
         match self.job.kind {
-            JobKind::Scan => Outcome::Scanned(std::mem::take(&mut self.holes)),
+            JobKind::Scan => JobOutcome::Scanned(std::mem::take(&mut self.holes)),
             JobKind::Copy { .. } | JobKind::Zero => {
-                Outcome::Copied { written: self.written }
+                JobOutcome::Copied { written: self.written }
             }
-            JobKind::Probe => Outcome::Readable,
+            JobKind::Probe => JobOutcome::Readable,
             JobKind::Compare => {
                 let over = self.comparison.as_mut().map(Comparison::end);
                 let (differing, read) = over.unwrap_or_default();
-                Outcome::Compared { differing, read }
+                JobOutcome::Compared { differing, read }
             }
         }
     }
@@ -299,11 +299,11 @@ impl Run {
     /// the same block of the same device.
     fn fail(&mut self, side: Side, errno: Errno) {
         match (side, &self.failed) {
-            (Side::Source, None | Some(Outcome::DestinationFailed(_))) => {
-                self.failed = Some(Outcome::SourceFailed(errno.0));
+            (Side::Source, None | Some(JobOutcome::DestinationFailed(_))) => {
+                self.failed = Some(JobOutcome::SourceFailed(errno.0));
             }
             (Side::Destination, None) => {
-                self.failed = Some(Outcome::DestinationFailed(fault(errno)));
+                self.failed = Some(JobOutcome::DestinationFailed(fault(errno)));
             }
             _ => {}
         }
@@ -406,7 +406,7 @@ mod tests {
         let (_, ImageOp::Read { buf, .. }) = needs.remove(0) else { panic!("reads") };
         buf.zero();
         let outcome = run.done(Side::Source, Ok(Done::Ok), &mut needs);
-        assert_eq!(outcome, Step::Over(Outcome::Copied { written: 0 }));
+        assert_eq!(outcome, Step::Over(JobOutcome::Copied { written: 0 }));
         assert!(needs.is_empty());
     }
 
@@ -419,7 +419,7 @@ mod tests {
         let zero = matches!(needs[..], [(_, ImageOp::Zero { unmap: true, .. })]);
         assert!(zero, "{needs:?}");
         let outcome = run.done(Side::Destination, Ok(Done::Ok), &mut needs);
-        assert_eq!(outcome, Step::Over(Outcome::Copied { written: 0 }));
+        assert_eq!(outcome, Step::Over(JobOutcome::Copied { written: 0 }));
     }
 
     #[test]
@@ -428,7 +428,7 @@ mod tests {
         let failed = run.done(Side::Source, Err(Errno(libc::EIO)), &mut needs);
         assert_eq!(failed, Step::Going);
         let outcome = run.done(Side::Destination, Ok(Done::Ok), &mut needs);
-        assert_eq!(outcome, Step::Over(Outcome::SourceFailed(libc::EIO)));
+        assert_eq!(outcome, Step::Over(JobOutcome::SourceFailed(libc::EIO)));
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
         let first = ByteRange::new((1 << 20) + (512 << 10), 64 << 10);
         assert_eq!(
             step,
-            Step::Over(Outcome::Compared { differing: vec![first], read: 768 << 10 })
+            Step::Over(JobOutcome::Compared { differing: vec![first], read: 768 << 10 })
         );
     }
 

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use sterna_core::mirror::{Job, JobId, JobKind, Outcome};
+use sterna_core::mirror::{Job, JobId, JobKind, JobOutcome};
 
 use super::comparison::Look;
 use super::job::{Need, Run, Side, Step, Style};
@@ -20,7 +20,7 @@ use crate::buffer::Pool;
 use crate::image::{ImageOp, ImageResult};
 use crate::io::Errno;
 
-/// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
+/// The copier's buffers. The largest step of the copier's table is 12 MiB.
 const POOL: usize = 12 << 20;
 
 /// What comes of a job.
@@ -109,7 +109,7 @@ impl Jobs {
         side: Side,
         result: ImageResult,
         asked: &mut Vec<Asked>,
-    ) -> Option<Outcome> {
+    ) -> Option<JobOutcome> {
         let run = self.runs.get_mut(&id)?;
         let was_on_source = run.is_on_source();
         match run.done(side, result, &mut self.needs) {

@@ -1,10 +1,10 @@
 //! The mirror on a reactor: its driver, its jobs, and the region map in its file.
 
+mod buffer_loans;
 mod comparison;
 mod driver;
 mod job;
 mod jobs;
-mod lender;
 pub mod map;
 mod runs;
 mod translate;
@@ -12,7 +12,7 @@ mod translate;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_core::mirror::{Allowance, End, Findings, Notice, Progress};
+use sterna_core::mirror::{Allowance, Findings, MirrorEnd, Notice, Progress};
 
 use crate::boot::BootId;
 use crate::image::{Budget, ImageSpec};
@@ -96,7 +96,7 @@ pub enum MigrationEvent {
     /// Something worth telling.
     Notice(MigrationId, Notice),
     /// The migration has ended; its last figures, and what was found.
-    Ended(MigrationId, End, Box<(Progress, Findings)>),
+    Ended(MigrationId, MirrorEnd, Box<(Progress, Findings)>),
     /// Nothing is in flight any more on the image that lost; it is closed.
     Released(MigrationId),
 }

@@ -1,4 +1,4 @@
-//! Machines' disks on a reactor: what their servers ask for, and their share of a turn.
+//! Machines' disks on a reactor: what their servers ask for, and their share of an iteration.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +29,7 @@ impl Reactor {
     }
 
     /// A device, and what its methods need. Whatever they change is worked on in this
-    /// turn.
+    /// iteration.
     pub(crate) fn device(&mut self, key: u32) -> Option<(&mut Device, &mut Cx)> {
         let device = self.devices.get_mut(key)?;
         stir(device, &mut self.stirred, key);
@@ -76,7 +76,7 @@ impl Reactor {
         // A driver may have answered at once.
         self.deliver_disk(disk);
         if left || stopping {
-            self.follow(disk);
+            self.serve_behind_disk(disk);
         }
     }
 
@@ -93,7 +93,7 @@ impl Reactor {
     }
 }
 
-/// Lists a device for this turn.
+/// Lists a device for this iteration.
 pub(super) fn stir(device: &mut Device, stirred: &mut VecDeque<u32>, key: u32) {
     if !std::mem::replace(&mut device.listed, true) {
         stirred.push_back(key);

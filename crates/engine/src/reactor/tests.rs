@@ -1,4 +1,4 @@
-//! A reactor that is given its turns by hand, with images that answer when they are told to.
+//! A reactor whose loop a test drives by hand, with images that answer when they are told to.
 
 use std::mem::ManuallyDrop;
 use std::os::unix::net::UnixStream;
@@ -126,13 +126,13 @@ fn placed(pool: &Arc<Datastore>, image: &Asked) -> Placed {
 
 #[test]
 fn what_one_begins_that_goes_on_waiting_is_answered_in_the_same_turn() {
-    for in_line in [false, true] {
+    for for_memory in [false, true] {
         let mut reactor = reactor(1 << 20);
         let image = Asked { at_once: true, ..Asked::default() };
         let disk = reactor.disk_at(&Arc::default(), &image);
         let mut pages = reactor.take_all();
         // With every second page there is memory, and no block that is large enough.
-        if in_line {
+        if for_memory {
             let mut at = 0;
             pages.retain(|_| {
                 at += 1;
@@ -141,15 +141,22 @@ fn what_one_begins_that_goes_on_waiting_is_answered_in_the_same_turn() {
         }
         let _client = reactor.client(disk, &[64 << 10, 512 << 10]);
         reactor.settle();
-        assert_eq!((image.count(), reactor.line.len()), (0, usize::from(in_line)));
-        assert_eq!(reactor.crowds.len(), usize::from(!in_line));
+        assert_eq!(
+            (image.count(), reactor.memory_line.len()),
+            (0, usize::from(for_memory))
+        );
+        assert_eq!(reactor.portion_lines.len(), usize::from(!for_memory));
         // Now there is room for the first of the two.
-        let rest = pages.split_off(if in_line { 64 } else { 192 });
-        drop(if in_line { std::mem::replace(&mut pages, rest) } else { rest });
+        let rest = pages.split_off(if for_memory { 64 } else { 192 });
+        drop(if for_memory { std::mem::replace(&mut pages, rest) } else { rest });
         reactor.settle();
         assert_eq!(image.count(), 1);
         assert!(reactor.cx.finished.is_empty(), "its answer lies there");
-        assert_eq!(reactor.line.len() + reactor.crowds.len(), 1, "the second one waits");
+        assert_eq!(
+            reactor.memory_line.len() + reactor.portion_lines.len(),
+            1,
+            "the second one waits"
+        );
     }
 }
 
@@ -165,13 +172,13 @@ fn a_client_whose_disk_has_moved_waits_for_its_old_datastore_no_more() {
     let _clients = [stays, moves].map(|disk| reactor.client(disk, &[64 << 10]));
     reactor.settle();
     assert_eq!((sick.count(), old.count()), (0, 0));
-    assert_eq!(reactor.crowds.values().map(VecDeque::len).sum::<usize>(), 2);
+    assert_eq!(reactor.portion_lines.values().map(VecDeque::len).sum::<usize>(), 2);
     let (disk, cx) = reactor.disk(moves).unwrap();
     let image = disk.core.add_image(cx, placed(&there, &new));
     disk.core.set_current(cx, image);
     reactor.settle();
     assert_eq!(new.count(), 1);
-    assert_eq!(reactor.crowds.values().map(VecDeque::len).sum::<usize>(), 1);
+    assert_eq!(reactor.portion_lines.values().map(VecDeque::len).sum::<usize>(), 1);
 }
 
 #[test]

@@ -12,7 +12,7 @@
 use anyhow::Context;
 use sterna_api::CruisePhase;
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::Outcome as Target;
+use sterna_core::guard::cruise::CruiseOutcome as Target;
 use sterna_core::qos::policy::{
     Aim, Cruise, Plan as Policies, Policy, PolicyId, resolve,
 };

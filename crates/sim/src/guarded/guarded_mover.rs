@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use sterna_core::array::Kind;
-use sterna_core::guard::{Guard, Observation, Way};
+use sterna_core::guard::{Guard, Observation, Remaining};
 use sterna_core::mirror::{Config, JobId, Progress};
 use sterna_core::{ByteRange, Nanos};
 
@@ -131,12 +131,12 @@ impl GuardedMover {
         let seen = Observation {
             guest: &guest,
             copied: now.passed.0 - last.passed.0,
-            gone: now.guest_gone.since(last.guest_gone),
-            mirrored: now.mirror_wait.since(last.mirror_wait),
+            idle: now.guest_idle.since(last.guest_idle),
+            mirror_wait: now.mirror_wait.since(last.mirror_wait),
             mirrored_writes: now.mirrored_writes - last.mirrored_writes,
             idle_processors: Some(1.0),
         };
-        let allowance = guard.step(&seen, Way::default());
+        let allowance = guard.step(&seen, Remaining::default());
         self.mover.allow(stage.now(), allowance, &mut self.orders);
         self.obey(stage);
     }

@@ -12,7 +12,7 @@ mod static_mover;
 
 use sterna_core::Nanos;
 use sterna_core::array::Model;
-use sterna_core::guard::{Aim, Experience, Guard, Standing, Unreachable};
+use sterna_core::guard::{Experience, Guard, GuardAim, GuardStatus, Unreachable};
 use sterna_core::measure::Summary;
 
 use guarded_mover::GuardedMover;
@@ -97,7 +97,7 @@ impl Scene {
     }
 
     /// Moved by the daemon's mirror, with its guard.
-    pub fn guarded(&self, aim: Aim) -> Fared {
+    pub fn guarded(&self, aim: GuardAim) -> Fared {
         self.guarded_by(Guard::new(aim))
     }
 
@@ -106,8 +106,8 @@ impl Scene {
         let mut stage = Stage::new(self);
         let mover = GuardedMover::new(self.size, Some(guard));
         let guard = mover.run(&mut stage, LONGEST);
-        let unreachable = match guard.as_ref().map(Guard::standing) {
-            Some(Standing::Unreachable(why)) => Some(why),
+        let unreachable = match guard.as_ref().map(Guard::status) {
+            Some(GuardStatus::Unreachable(why)) => Some(why),
             _ => None,
         };
         let experience = guard.map(|guard| guard.experience()).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{
-    Acted, Advice, Amounts, Because, Calm, Carrier, Host, Inventory, Kind, Pinned,
+    Acted, Advice, Amounts, Because, Carrier, Cooldowns, Host, Inventory, Kind, Pinned,
     Recommended, Rule, Uses, act, advise, waits,
 };
 
@@ -20,7 +20,7 @@ use super::world::{Seat, World};
 
 /// What DRS knows.
 pub(super) struct Drs {
-    calm: Calm,
+    cooldowns: Cooldowns,
     uses: Vec<Uses>,
     /// What each machine had used by the last look; nothing if it runs since then only.
     then: Vec<Option<f64>>,
@@ -41,7 +41,7 @@ struct View {
 impl Drs {
     pub(super) fn new(scenario: &Scenario) -> Drs {
         let mut drs = Drs {
-            calm: Calm::default(),
+            cooldowns: Cooldowns::default(),
             uses: vec![Uses::default(); scenario.vms.len()],
             then: vec![Some(0.0); scenario.vms.len()],
             looked: Nanos(0),
@@ -49,14 +49,14 @@ impl Drs {
             stayed: BTreeSet::new(),
         };
         for vm in &scenario.vms {
-            drs.calm.see(Nanos(0), &vm.name, &scenario.hosts[vm.host].name);
+            drs.cooldowns.see(Nanos(0), &vm.name, &scenario.hosts[vm.host].name);
         }
         drs
     }
 
     /// A machine was started on a host.
     pub(super) fn started(&mut self, all: &Scenario, now: Nanos, vm: usize, host: usize) {
-        self.calm.see(now, &all.vms[vm].name, &all.hosts[host].name);
+        self.cooldowns.see(now, &all.vms[vm].name, &all.hosts[host].name);
         self.uses[vm].forget();
         self.then[vm] = None;
     }
@@ -64,13 +64,13 @@ impl Drs {
     /// It has come to the host where it was to go.
     pub(super) fn moved(&mut self, all: &Scenario, now: Nanos, vm: usize, to: usize) {
         let (vm, to) = (&all.vms[vm].name, &all.hosts[to].name);
-        self.calm.moved(now, vm, to, &all.drs.hold);
+        self.cooldowns.moved(now, vm, to, &all.drs.hold);
     }
 
     /// It has not, and is where it was.
     pub(super) fn failed(&mut self, all: &Scenario, now: Nanos, vm: usize, host: usize) {
         let (vm, host) = (&all.vms[vm].name, &all.hosts[host].name);
-        self.calm.failed(now, vm, host, &all.drs.hold);
+        self.cooldowns.failed(now, vm, host, &all.drs.hold);
     }
 
     /// How many machines stayed at some time, for each reason.
@@ -89,8 +89,8 @@ impl Drs {
         self.look(world);
         let view = self.view(world);
         let advice = advise(&view.inventory, &settings.bounds);
-        self.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
-        let held = self.calm.is_held(&settings.hold);
+        self.cooldowns.round(advice.moves.iter().any(|one| waits(one.goal)));
+        let held = self.cooldowns.is_held(&settings.hold);
         let under_way = world.copies.0.len();
         self.note(&view, &advice);
         let mut order = Order { view: &view, world, refused: None };
@@ -130,11 +130,12 @@ impl Drs {
             let mut machine =
                 told(scenario.profile(vm).size, at, it.pool, Amounts::default());
             machine.demand = demand;
-            let calm = || self.calm.pinned(world.now, &it.name, &scenario.drs.hold);
+            let cooling =
+                || self.cooldowns.pinned(world.now, &it.name, &scenario.drs.hold);
             machine.pinned = match (going, uses.are_enough()) {
                 (Some(_), _) => Some(Pinned::Moving),
                 (None, false) => Some(Pinned::NotSeen),
-                (None, true) => calm().map(|(pinned, _)| pinned),
+                (None, true) => cooling().map(|(pinned, _)| pinned),
             };
             machines.push(machine);
             vms.push(vm);
@@ -250,6 +251,6 @@ fn why(because: Because) -> &'static str {
         Because::Little(_) => "it would even out too little",
         Because::Dear(_) => "it costs more than it brings",
         Because::Risky(_) => "it may cost more than it brings",
-        Because::Rest => "nothing is to be put right",
+        Because::NothingWrong => "nothing is to be put right",
     }
 }

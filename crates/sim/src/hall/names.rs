@@ -2,8 +2,8 @@
 //! had together is refused.
 
 use sterna_core::place::hosts::{
-    Amounts, Bounds, Clash, Hold, Inventory, Kind, Pool, Resource, Rule, Terms, Wish,
-    admit, clash,
+    Amounts, Bounds, Clash, CooldownSettings, Inventory, Kind, Pool, Resource, Rule,
+    Terms, Wish, admit, clash,
 };
 use sterna_core::schedule::{Moment, Weekday};
 use sterna_core::{Bytes, Nanos};
@@ -104,7 +104,7 @@ fn few(file: &File, numbers: &Numbers<'_>) -> Result<()> {
 }
 
 fn settings(it: &DrsText, hosts: &[Host], numbers: &Numbers<'_>) -> Result<Settings> {
-    let (bounds, hold) = (Bounds::default(), Hold::default());
+    let (bounds, hold) = (Bounds::default(), CooldownSettings::default());
     let span = |it: &Option<Spanned<As<Span>>>, range, usual| {
         it.as_ref().map_or(Ok(usual), |it| numbers.span(it, range))
     };
@@ -118,7 +118,7 @@ fn settings(it: &DrsText, hosts: &[Host], numbers: &Numbers<'_>) -> Result<Setti
             Automation::Full => Wish::All,
         },
         round: span(&it.round, ROUND, ROUND_USUAL)?,
-        hold: Hold {
+        hold: CooldownSettings {
             rounds: numbers.count(it.hold.as_ref(), HOLD_MAX, hold.rounds)?,
             cooldown,
             longest: hold.longest.max(cooldown),

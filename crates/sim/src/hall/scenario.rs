@@ -4,7 +4,7 @@
 //! in its list.
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Amounts, Bounds, Hold, Pool, Rule, Wish};
+use sterna_core::place::hosts::{Amounts, Bounds, CooldownSettings, Pool, Rule, Wish};
 use sterna_core::schedule::{Moment, Schedule};
 
 /// What is to be simulated.
@@ -46,7 +46,7 @@ pub struct Settings {
     /// The time from one look at the machines to the next.
     pub round: Nanos,
     /// How long what is waited.
-    pub hold: Hold,
+    pub hold: CooldownSettings,
     /// What is asked of moves.
     pub bounds: Bounds,
 }

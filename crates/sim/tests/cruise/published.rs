@@ -2,7 +2,7 @@
 //! leave 300, and its targets, each for five minutes.
 
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::Outcome;
+use sterna_core::guard::cruise::CruiseOutcome;
 use sterna_core::qos::Goal;
 use sterna_sim::{Access, Client, Controller, Cruising, Load, Orders, Plan, Seen, World};
 
@@ -34,7 +34,7 @@ fn plan() -> Plan {
 }
 
 /// Cruises from the wish on; gives the speeds since then.
-fn run(goal: Goal, plan: Plan) -> (Speeds, Outcome) {
+fn run(goal: Goal, plan: Plan) -> (Speeds, CruiseOutcome) {
     let mut cruising = Cruising::new(0, cruise(goal));
     let mut control = |now: Nanos, seen: Seen<'_>| match now < WISH {
         true => Orders::default(),
@@ -56,7 +56,7 @@ fn is_held(goal: Goal) {
     }
     let kept = speeds.kept(settled);
     assert!(kept >= 0.95, "kept {kept}: {:.2?}", speeds.0);
-    assert_eq!(outcome, Outcome::Holding);
+    assert_eq!(outcome, CruiseOutcome::Holding);
 }
 
 #[test]
@@ -78,5 +78,5 @@ fn a_response_time_is_held() {
 fn a_target_out_of_reach_is_named_within_thirty_seconds() {
     let plan = Plan { span: WISH.plus(Nanos::from_secs(30)), ..plan() };
     let (_, outcome) = run(Goal::Bytes(28_000_000), plan);
-    assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
+    assert!(matches!(outcome, CruiseOutcome::Unreachable(_)), "{outcome:?}");
 }

@@ -1,7 +1,7 @@
 //! Worlds made from seeds: any array, any others, any metric.
 
 use sterna_core::Nanos;
-use sterna_core::guard::cruise::Outcome;
+use sterna_core::guard::cruise::CruiseOutcome;
 use sterna_core::measure::Window;
 use sterna_core::qos::Goal;
 use sterna_sim::{
@@ -122,7 +122,7 @@ impl Case {
     }
 
     /// Runs it; gives what happened, what was asked for, and what became of it.
-    fn run(&self) -> (Series, Goal, Outcome) {
+    fn run(&self) -> (Series, Goal, CruiseOutcome) {
         let alone = Window::default();
         let mut asking = Asking { case: self, alone, asked: None };
         let series = World::run(self.plan.clone(), &mut asking);
@@ -192,8 +192,10 @@ fn in_a_steady_world_a_target_is_there_within_ten_seconds_and_stays_or_is_named(
         assert!(is_time(goal) || speeds.peak() < 1.12, "overshot: {shown}");
         match outcome {
             // What was there for a while may be lost for good when a cache is full.
-            Outcome::Unreachable(_) => assert!(all_yield(&series), "too early: {shown}"),
-            Outcome::Holding | Outcome::Converging => {
+            CruiseOutcome::Unreachable(_) => {
+                assert!(all_yield(&series), "too early: {shown}")
+            }
+            CruiseOutcome::Holding | CruiseOutcome::Converging => {
                 let settled = speeds.settled();
                 assert!(settled.is_some_and(|it| it <= 10), "not settled: {shown}");
                 all_kept += speeds.kept(8);
@@ -220,7 +222,7 @@ fn what_disturbs_is_over_within_ten_seconds_and_nothing_overshoots() {
         let later = Speeds::between(course, after, Nanos::MAX, goal);
         let shown = format!("seed {seed}, {goal}: {:.2?} {outcome:?}", later.0);
         assert!(is_time(goal) || speeds.peak() < 1.12, "overshot: {shown}");
-        if !matches!(outcome, Outcome::Unreachable(_)) {
+        if !matches!(outcome, CruiseOutcome::Unreachable(_)) {
             all_kept += later.kept(0);
             held += 1.0;
         }

@@ -3,10 +3,10 @@
 
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
-use sterna_core::guard::{Aim, Guard};
+use sterna_core::guard::{Guard, GuardAim};
 use sterna_sim::guarded::{Does, Fared, Scene};
 
-const AIM: Aim = Aim { keep: Some(0.97), p99: None, idle_only: false };
+const AIM: GuardAim = GuardAim { keep: Some(0.97), p99: None, idle_only: false };
 
 const FIRST: u64 = 6 << 30;
 const SECOND: u64 = 1 << 30;

@@ -3,7 +3,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
-use sterna_core::guard::{Aim, Unreachable};
+use sterna_core::guard::{GuardAim, Unreachable};
 use sterna_sim::guarded::{Does, Fared, Scene};
 
 mod experienced;
@@ -100,7 +100,7 @@ fn compare(scene: &Scene, moves: u64, faster: f64) {
     let kept = |(iops, took): (f64, f64)| ((iops / alone).min(1.0), took);
     let point = |speed: &u64| kept(average(scene, moves, |scene| scene.at_speed(*speed)));
     let line: Vec<(f64, f64)> = SPEEDS.iter().map(point).collect();
-    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    let aim = GuardAim { keep: Some(KEEP), ..GuardAim::default() };
     let (ours, took) = kept(average(scene, moves, |scene| scene.guarded(aim)));
     let theirs = on_line(&line, ours);
     let name = scene.from.preset().name();
@@ -151,7 +151,7 @@ fn beside_bursts_no_static_speed_is_nearly_as_fast() {
 
 #[test]
 fn an_application_that_asks_in_clusters_keeps_its_part() {
-    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    let aim = GuardAim { keep: Some(KEEP), ..GuardAim::default() };
     for array in [Preset::OldFc, Preset::Flash2010] {
         for clusters in CLUSTERS {
             let size = 4 << 30;
@@ -167,7 +167,7 @@ fn an_application_that_asks_in_clusters_keeps_its_part() {
 
 #[test]
 fn a_log_keeps_its_part() {
-    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    let aim = GuardAim { keep: Some(KEEP), ..GuardAim::default() };
     for array in [Preset::OldFc, Preset::Flash2010] {
         for outstanding in [1, 2, 16] {
             let scene =
@@ -193,7 +193,7 @@ fn a_log_keeps_its_part() {
 
 #[test]
 fn on_one_array_a_log_is_told_what_writing_to_both_images_costs() {
-    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    let aim = GuardAim { keep: Some(KEEP), ..GuardAim::default() };
     for array in [Preset::OldFc, Preset::Flash2010] {
         for outstanding in [1, 2, 16] {
             let scene = Scene {
@@ -251,7 +251,7 @@ fn under_a_bound_of_its_p99_an_application_is_in_99_of_100_stretches() {
         let mut usual = scene.alone().p99s;
         usual.sort();
         let bound = Nanos(usual[usual.len() / 2].0 * P99_FACTOR);
-        let aim = Aim { p99: Some(bound), ..Aim::default() };
+        let aim = GuardAim { p99: Some(bound), ..GuardAim::default() };
         let (mut within, mut all, mut took) = (0, 0, 0.0);
         for turn in 0..BOUNDED_MOVES {
             let fared = Scene { seed: scene.seed + turn, ..scene.clone() }.guarded(aim);

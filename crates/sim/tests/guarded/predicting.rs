@@ -5,9 +5,10 @@
 
 use sterna_core::Nanos;
 use sterna_core::array::{Model, Preset};
-use sterna_core::guard::{Aim, Guard};
+use sterna_core::guard::{Guard, GuardAim};
 use sterna_core::predict::{
-    Ends, Lesson, Move, Outcome, Prediction, Scores, Speed, Terms, Work, experience,
+    Ends, Lesson, Move, Prediction, PredictionOutcome, Scores, Speed, Terms, Work,
+    experience,
 };
 use sterna_sim::guarded::{Does, Scene};
 
@@ -72,7 +73,7 @@ impl Tour {
     }
 
     /// Goes around beside an application; says what came of the predictions.
-    fn around(&mut self, ask: Ask, guarded: bool) -> Vec<Outcome> {
+    fn around(&mut self, ask: Ask, guarded: bool) -> Vec<PredictionOutcome> {
         let promise = if guarded { "guarded" } else { "free" };
         let outcomes = ROUND.map(|to| {
             let from = self.at;
@@ -96,7 +97,7 @@ impl Tour {
     }
 
     /// Moves it; says what came of the prediction, if there was one.
-    fn go(&mut self, ask: Ask, guarded: bool, to: usize) -> Option<Outcome> {
+    fn go(&mut self, ask: Ask, guarded: bool, to: usize) -> Option<PredictionOutcome> {
         self.seed += 1;
         let (_, does, bytes, outstanding, every) = ask;
         let scene = Scene {
@@ -120,7 +121,7 @@ impl Tour {
         let fared = match keep {
             None => scene.unguarded(),
             Some(_) => {
-                let guard = Guard::new(Aim { keep, ..Aim::default() });
+                let guard = Guard::new(GuardAim { keep, ..GuardAim::default() });
                 scene.guarded_by(guard.like(&known.unwrap_or_default()))
             }
         };
@@ -138,7 +139,7 @@ impl Tour {
         };
         self.past.push(Past { from: self.at, to, lesson });
         self.at = to;
-        told.map(|told| Outcome {
+        told.map(|told| PredictionOutcome {
             likely: told.likely.as_secs_f64(),
             range: (told.least.as_secs_f64(), told.most.as_secs_f64()),
             took,
@@ -161,7 +162,7 @@ impl Tour {
     }
 }
 
-fn judge(outcomes: &[Outcome]) {
+fn judge(outcomes: &[PredictionOutcome]) {
     let scores = Scores::of(outcomes);
     let Scores { count, median_error, within, .. } = scores;
     println!(
@@ -173,7 +174,7 @@ fn judge(outcomes: &[Outcome]) {
 }
 
 /// All applications, with a promise and without one.
-fn all(tour: &mut Tour) -> Vec<Outcome> {
+fn all(tour: &mut Tour) -> Vec<PredictionOutcome> {
     let mut outcomes = tour.around(NOBODY, false);
     for ask in [SELDOM, READS, LARGE, MIXED, LOG] {
         for guarded in [false, true] {

@@ -4,8 +4,8 @@ use sterna_core::Nanos;
 use sterna_core::array::Preset;
 use sterna_core::measure::{LqLine, Spread, Window};
 use sterna_core::place::storage::{
-    Advice, Bounds, Cycle, Datastore, Disk, Due, Fared, Inventory, Over, Past, Pinned,
-    Rest, Scene, Verdict, Why, advise_where, verdict,
+    Advice, Bounds, Cooldown, Cycle, Datastore, Disk, Due, Fared, Inventory, Over,
+    PastMove, Pinned, Scene, Verdict, Why, advise_where, verdict,
 };
 use sterna_sim::{Access, Client, Load, Plan, Series, Uncontrolled, World};
 use sterna_workload::random::{Random, scatter};
@@ -277,8 +277,8 @@ impl Estate {
         let disk = |number: usize| {
             let did = self.window(|look| &look.disks[number]);
             let past = self.moves.iter().filter(|one| one.disk == number);
-            let past: Vec<Past> = past
-                .map(|one| Past { ago: self.span(self.look - one.look), ours: true })
+            let past: Vec<PastMove> = past
+                .map(|one| PastMove { ago: self.span(self.look - one.look), ours: true })
                 .collect();
             Disk {
                 datastore: self.at[number],
@@ -287,7 +287,7 @@ impl Estate {
                 promised: 0,
                 outstanding: did.outstanding(),
                 iops: did.iops(),
-                pinned: Rest::of(&past).map(Pinned::Moved),
+                pinned: Cooldown::of(&past).map(Pinned::Moved),
             }
         };
         Inventory {

@@ -8,7 +8,7 @@ mod estate;
 
 use estate::{Estate, overall};
 use sterna_core::Nanos;
-use sterna_core::place::storage::{REST, Verdict};
+use sterna_core::place::storage::{COOLDOWN, Verdict};
 
 /// Looks after the load has shifted: 32 hours.
 const LOOKS: usize = 96;
@@ -59,7 +59,7 @@ fn judge(seed: u64, chances: usize) -> Vec<Verdict> {
         let again = estate.moves[n + 1..].iter().find(|it| it.disk == one.disk);
         if let Some(again) = again {
             let rested = estate.span(again.look - one.look);
-            assert!(rested >= REST, "seed {seed}: disk {} rested {rested}", one.disk);
+            assert!(rested >= COOLDOWN, "seed {seed}: disk {} rested {rested}", one.disk);
         }
     }
     estate.verdicts

@@ -36,7 +36,7 @@ fn what_a_step_changes_is_recorded_and_the_rest_stays() {
     let (fault, why) = (Fault::Destination, "it is gone".to_owned());
     now.closed[1] = Some(Closed { fault, why });
     now.moves[1].course = Course {
-        stage: Stage::Standing(Fault::Away),
+        stage: Stage::Stalled(Fault::Away),
         standing: Some("migration 3: it is lost".into()),
         held: true,
         migration: Some(3),

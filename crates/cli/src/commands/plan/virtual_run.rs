@@ -9,7 +9,7 @@ use sterna_console::output::{Output, prose};
 use sterna_console::table::{Column, Table};
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    End, Group, Move, Rehearsal, Rehearsed, Run, Setup, rehearse,
+    End, Group, Move, PlanRun, Rehearsal, Rehearsed, Setup, rehearse,
 };
 
 use super::show;
@@ -26,7 +26,7 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
     if plan.moves.is_empty() {
         return shown;
     }
-    let run = rehearse(&Run::new(setup(plan)), &[]);
+    let run = rehearse(&PlanRun::new(setup(plan)), &[]);
     let ends = ends(plan, run.ends.as_secs_f64());
     let bars = bars(plan, &run, output);
     let hooks = match plan.workloads.is_empty() {
@@ -192,7 +192,7 @@ mod tests {
             start: None,
         };
         made.tiles = vec![tile("db"), tile("web")];
-        let run = rehearse(&Run::new(setup(&made)), &[]);
+        let run = rehearse(&PlanRun::new(setup(&made)), &[]);
         let begins: Vec<f64> =
             run.moves.iter().map(|one| one.unwrap().begins.as_secs_f64()).collect();
         assert_eq!(begins, [0.0, 60.0, 120.0]);

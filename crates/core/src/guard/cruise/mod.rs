@@ -102,7 +102,7 @@ const VARIES: f64 = 0.04;
 
 /// What has become of the target.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CruiseOutcome {
     /// It is there, within its tolerance, or the class asks for no more.
     Holding,
     /// It is not there yet.
@@ -113,7 +113,7 @@ pub enum Outcome {
 
 /// What all are held to from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hold {
+pub struct CruiseHold {
     /// The class itself.
     pub own: Limit,
     /// The others; those that are not in it are not held back.
@@ -143,7 +143,7 @@ pub struct CruiseControl {
     /// For how many nobody else did anything, and the class was below its target.
     alone: u32,
     resting: u32,
-    outcome: Outcome,
+    outcome: CruiseOutcome,
     note: Option<&'static str>,
 }
 
@@ -164,7 +164,7 @@ impl CruiseControl {
             at_floor: 0,
             alone: 0,
             resting: 0,
-            outcome: Outcome::Converging,
+            outcome: CruiseOutcome::Converging,
             note: None,
         }
     }
@@ -175,7 +175,7 @@ impl CruiseControl {
     }
 
     /// What has become of the target.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &CruiseOutcome {
         &self.outcome
     }
 
@@ -186,12 +186,13 @@ impl CruiseControl {
 
     /// Whether the fallback applies now.
     pub fn fallback(&self) -> Option<Fallback> {
-        matches!(self.outcome, Outcome::Unreachable(_)).then_some(self.cruise.fallback)
+        matches!(self.outcome, CruiseOutcome::Unreachable(_))
+            .then_some(self.cruise.fallback)
     }
 
     /// Looks at what the class and the others did in a period. Gives what they are held
     /// to from now on.
-    pub fn step(&mut self, own: &Window, others: &[Other]) -> Hold {
+    pub fn step(&mut self, own: &Window, others: &[Other]) -> CruiseHold {
         let got: f64 = others.iter().map(Other::did).sum();
         self.note = None;
         let held = !self.shares.limits().is_empty();
@@ -204,7 +205,7 @@ impl CruiseControl {
         self.share(got, others);
         let others = self.shares.limits().clone();
         let own = if others.is_empty() { Limit::default() } else { hold(&self.cruise) };
-        Hold { own, others }
+        CruiseHold { own, others }
     }
 
     /// The class did nothing: it has what it asks for.
@@ -221,7 +222,7 @@ impl CruiseControl {
             self.let_go();
         }
         if self.resting == 0 {
-            self.outcome = Outcome::Holding;
+            self.outcome = CruiseOutcome::Holding;
         }
     }
 
@@ -268,7 +269,7 @@ impl CruiseControl {
         let least = if self.allowed.is_some() { SPARE } else { least };
         if ease >= least {
             self.at_floor = 0;
-            self.outcome = Outcome::Holding;
+            self.outcome = CruiseOutcome::Holding;
             self.law.enough();
             let use_it = |allowed: f64| got >= USES * allowed;
             let worst = self.worst(reach.ease);
@@ -279,7 +280,8 @@ impl CruiseControl {
         }
         self.recent.clear();
         let within = ease >= 1.0 - tolerance;
-        self.outcome = if within { Outcome::Holding } else { Outcome::Converging };
+        self.outcome =
+            if within { CruiseOutcome::Holding } else { CruiseOutcome::Converging };
         if !self.is_time() && self.law.idle_cuts() >= CUTS {
             return self.asks_for_less();
         }
@@ -305,7 +307,7 @@ impl CruiseControl {
     /// It has all that it can have: the others are let go, step by step.
     fn has_all(&mut self, why: &'static str) {
         self.note = Some(why);
-        self.outcome = Outcome::Holding;
+        self.outcome = CruiseOutcome::Holding;
         self.at_floor = 0;
         self.raise(RAISE_MAX);
     }
@@ -324,8 +326,8 @@ impl CruiseControl {
         self.note = missed.then_some(ALONE);
         self.alone = if missed { self.alone + 1 } else { 0 };
         self.outcome = match (self.is_time() && missed, self.alone >= PATIENCE) {
-            (false, _) => Outcome::Holding,
-            (true, false) => Outcome::Converging,
+            (false, _) => CruiseOutcome::Holding,
+            (true, false) => CruiseOutcome::Converging,
             (true, true) => unreachable(ALONE, reach),
         };
     }
@@ -341,7 +343,7 @@ impl CruiseControl {
             self.let_go();
             self.law.forget();
             self.at_floor = 0;
-            self.outcome = Outcome::Converging;
+            self.outcome = CruiseOutcome::Converging;
         }
         true
     }
@@ -393,7 +395,8 @@ impl CruiseControl {
             Some(Fallback::None) | None => {}
         }
         let Some(allowed) = self.allowed else { return self.shares.release() };
-        let is_felt = self.outcome != Outcome::Holding && (got > 0.0 || self.resting > 0);
+        let is_felt =
+            self.outcome != CruiseOutcome::Holding && (got > 0.0 || self.resting > 0);
         let unused = !is_felt && got < USES * allowed;
         self.unused = if unused { self.unused + 1 } else { 0 };
         if self.unused > UNUSED {
@@ -405,7 +408,9 @@ impl CruiseControl {
     }
 }
 
-fn unreachable(why: &str, reach: Reach) -> Outcome {
+fn unreachable(why: &str, reach: Reach) -> CruiseOutcome {
     let percent = reach.speed * 100.0;
-    Outcome::Unreachable(format!("{why}, and the class has {percent:.0} % of its target"))
+    CruiseOutcome::Unreachable(format!(
+        "{why}, and the class has {percent:.0} % of its target"
+    ))
 }

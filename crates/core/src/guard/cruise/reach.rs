@@ -13,7 +13,7 @@
 //!
 //! A response time is judged by what the class has of its device. What it waits for a
 //! limit or a depth of its own is no doing of the others, and if it has one, only what its
-//! requests take from their turn on counts.
+//! requests take from admission on counts.
 //!
 //! # Why it is held at all
 //!

@@ -5,7 +5,7 @@
 //! first is carried out, when nothing is on its way, and the rest is thought of anew.
 //!
 //! Who moves machines is somebody else ([`Carrier`]): QEMU, or virtual time. What it
-//! refuses, or fails to do, is for [`Calm`](super::Calm) to remember.
+//! refuses, or fails to do, is for [`Cooldowns`](super::Cooldowns) to remember.
 
 use super::Goal;
 use super::advise::{Advice, Recommended};

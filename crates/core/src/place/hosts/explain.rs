@@ -35,7 +35,7 @@ pub fn explain(
     let rests = goal.is_none() && asked(&world.imbalance(), bounds).is_none();
     let goal = goal.unwrap_or(Goal::Even);
     let why = |to: usize| match world.consider(vm, to, None, goal, bounds) {
-        Ok(_) if rests => Err(Because::Rest),
+        Ok(_) if rests => Err(Because::NothingWrong),
         other => other.map(|possible| possible.worth),
     };
     (goal, (0..inventory.hosts.len()).map(why).collect())

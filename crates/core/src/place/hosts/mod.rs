@@ -24,7 +24,7 @@
 //! - What it brings over the time that loads are taken to last is more than what the copy
 //!   takes from both hosts, even if the machine then asks for as much less, or as much
 //!   more, as it usually varies by.
-//! - Nobody else is moving the machine, and it has not moved lately ([`Calm`]).
+//! - Nobody else is moving the machine, and it has not moved lately ([`Cooldowns`]).
 //!
 //! So each move lowers one of the four and raises none before it, and repeated with the
 //! same loads it comes to rest.
@@ -48,7 +48,7 @@ mod admit;
 mod advise;
 mod amounts;
 mod bounds;
-mod calm;
+mod cooldown;
 mod entitle;
 mod explain;
 mod imbalance;
@@ -65,7 +65,7 @@ pub use admit::{Oversold, admit};
 pub use advise::{Advice, Recommended, advise};
 pub use amounts::{Amounts, Resource};
 pub use bounds::Bounds;
-pub use calm::{Calm, Hold, Known};
+pub use cooldown::{CooldownSettings, Cooldowns, VmHistory};
 pub use entitle::{entitled, idle_price};
 pub use explain::{Refused, explain};
 pub use imbalance::{Imbalance, imbalance, variation};

@@ -47,7 +47,7 @@ pub enum Because {
     /// varies by.
     Risky(Worth),
     /// Nothing is to be put right there that the threshold asks for.
-    Rest,
+    NothingWrong,
 }
 
 impl Because {
@@ -63,7 +63,7 @@ impl Because {
             Because::Dear(_) => 6,
             Because::Risky(_) => 7,
             // These are the same for all hosts.
-            Because::Idle | Because::Pinned(_) | Because::Rest => 8,
+            Because::Idle | Because::Pinned(_) | Because::NothingWrong => 8,
         }
     }
 }

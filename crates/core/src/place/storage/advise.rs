@@ -4,8 +4,8 @@ use super::Over;
 use super::bounds::Bounds;
 use super::inventory::Inventory;
 use super::loaded::Loaded;
-use super::mend::mend;
-use super::needless::{Chosen, Course};
+use super::needless::{Chosen, Selection};
+use super::rule_repair::repair_rules;
 use super::search::Search;
 use super::world::{Because, World};
 use crate::Nanos;
@@ -118,35 +118,36 @@ pub fn advise_where(
     bounds: &Bounds,
     asked: impl Fn(usize, Over) -> bool,
 ) -> Advice {
-    let mut mended = World::of(inventory);
-    let mut advice = mend(&mut mended, bounds);
+    let mut repaired = World::of(inventory);
+    let mut advice = repair_rules(&mut repaired, bounds);
     let mended_by = advice.moves.len();
     let asked = [Over::Space, Over::Latency].map(|over| {
-        let all = 0..mended.datastores.len();
+        let all = 0..repaired.datastores.len();
         (over, all.map(|at| asked(at, over)).collect::<Vec<bool>>())
     });
-    let mut course = Course::of(mended);
+    let mut selection = Selection::of(repaired);
     let searches = loop {
         let of = |(over, asked): &(Over, Vec<bool>)| {
-            (*over, Search::of(&course.after, *over, asked.clone(), bounds))
+            (*over, Search::of(&selection.after, *over, asked.clone(), bounds))
         };
-        let searches = search(asked.each_ref().map(of), &mut course, mended_by, bounds);
-        if !course.take_back(bounds) {
+        let searches =
+            search(asked.each_ref().map(of), &mut selection, mended_by, bounds);
+        if !selection.take_back(bounds) {
             break searches;
         }
     };
-    say(&mut advice, &course, bounds);
+    say(&mut advice, &selection, bounds);
     for (over, search) in &searches {
-        advice.refused.extend(refused(&course.after, *over, search, bounds));
+        advice.refused.extend(refused(&selection.after, *over, search, bounds));
     }
     advice
 }
 
 /// Makes the best moves in thought, one by one, until there is none left, or there are as
-/// many as may be with those that mend rules. A larger step is made if it is the only one.
+/// many as may be with those that repair rules. A larger step is made if it is the only one.
 fn search(
     mut searches: [(Over, Search); 2],
-    course: &mut Course<'_>,
+    selection: &mut Selection<'_>,
     mended_by: usize,
     bounds: &Bounds,
 ) -> [(Over, Search); 2] {
@@ -154,27 +155,27 @@ fn search(
         let mut bests =
             searches.iter().filter_map(|(over, it)| Some((*over, it.best()?)));
         let Some((over, best)) = bests.next() else { break };
-        let size = |unit: usize| course.after.units[unit].disks.len();
-        let chosen: usize = course.chosen.iter().map(|one| size(one.unit)).sum();
+        let size = |unit: usize| selection.after.units[unit].disks.len();
+        let chosen: usize = selection.chosen.iter().map(|one| size(one.unit)).sum();
         let moves = mended_by + chosen;
         let is_larger = moves + size(best.unit) > bounds.moves;
         if moves >= bounds.moves || (moves > 0 && is_larger) {
             break;
         }
-        let from = course.after.place(best.unit);
-        course.choose(Chosen { unit: best.unit, to: best.to, over });
+        let from = selection.after.place(best.unit);
+        selection.choose(Chosen { unit: best.unit, to: best.to, over });
         for (_, search) in &mut searches {
-            search.follow(&course.after, [from, best.to], bounds);
+            search.follow(&selection.after, [from, best.to], bounds);
         }
     }
     searches
 }
 
 /// Adds what was chosen, as steps.
-fn say(advice: &mut Advice, course: &Course<'_>, bounds: &Bounds) {
+fn say(advice: &mut Advice, selection: &Selection<'_>, bounds: &Bounds) {
     let steps = advice.moves.last().map_or(0, |last| last.step + 1);
-    let mut world = course.before.clone();
-    for (at, one) in course.chosen.iter().enumerate() {
+    let mut world = selection.before.clone();
+    for (at, one) in selection.chosen.iter().enumerate() {
         let source = &world.datastores[world.place(one.unit)];
         let priority = priority(source, one.over, bounds);
         let what = (steps + at, Why::Over(one.over), priority);

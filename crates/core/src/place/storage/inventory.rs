@@ -1,6 +1,6 @@
 //! What there is: datastores, and disks on them.
 
-use super::rest::Rest;
+use super::cooldown::Cooldown;
 use super::rule::Rule;
 use crate::Nanos;
 use crate::measure::LqFit;
@@ -69,7 +69,7 @@ pub enum Pinned {
     /// It moves already.
     Moves,
     /// It has moved not long ago.
-    Moved(Rest),
+    Moved(Cooldown),
 }
 
 /// A disk with more under way, on average, asks for something that matters...

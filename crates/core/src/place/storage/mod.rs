@@ -24,7 +24,7 @@
 //!   disk is answered faster by [`Bounds::gain`], and both datastores together are, too.
 //! - It makes no rule more broken that must hold; and one that should hold only if no
 //!   other move would do.
-//! - Nothing else is moving the disk, and nothing has moved it lately ([`Rest`]). Where
+//! - Nothing else is moving the disk, and nothing has moved it lately ([`Cooldown`]). Where
 //!   disks come and go, response times are looked at only when they have been there for as long as
 //!   the response times are of.
 //! - What the destination's device does with the load is known, or the disk leaves a full
@@ -37,7 +37,7 @@
 //! loads it comes to rest.
 //!
 //! **Rules** about disks ([`Rule`]) come before all: one that must hold and does not is
-//! mended first, if that pushes nobody over a bound. Disks that must be together move
+//! repaired first, if that pushes nobody over a bound. Disks that must be together move
 //! together, as one.
 //!
 //! **By itself** Storage DRS acts on what has been over a bound for a while ([`Cycle`]),
@@ -60,13 +60,13 @@ mod advise;
 mod benefit;
 mod bounds;
 mod choose;
+mod cooldown;
 mod cycle;
 mod inventory;
 mod loaded;
-mod mend;
 mod needless;
-mod rest;
 mod rule;
+mod rule_repair;
 mod search;
 mod unit;
 mod world;
@@ -75,9 +75,9 @@ pub use advise::{Advice, Recommended, Refused, Side, Why, advise, advise_where};
 pub use benefit::{Fared, Scene, Tally, Verdict, verdict};
 pub use bounds::Bounds;
 pub use choose::{Chance, Choice, NewDisk, choose};
+pub use cooldown::{COOLDOWN, COOLDOWN_MAX, Cooldown, DAY, PastMove};
 pub use cycle::{Cycle, Due, LOOKS};
 pub use inventory::{Datastore, Disk, Inventory, Pinned};
-pub use rest::{DAY, Past, REST, REST_MOST, Rest};
 pub use rule::{Conflict, Rule, Strength, Wish, conflict};
 pub use world::Because;
 

@@ -9,7 +9,7 @@
 //! **Rule.** With all others made, a move for room is taken back if its disk fits where it
 //! was and pushes nobody over a bound there; one for response times if its disk would pay
 //! its way back. Never if that would make a rule more broken, nor if another move would have
-//! no room without it, or not be worth it. Moves that mend rules stay.
+//! no room without it, or not be worth it. Moves that repair rules stay.
 //!
 //! What has become free may let others move; so the search goes on after that. It takes
 //! time in proportion to all disks for each move that may be taken back.
@@ -30,7 +30,7 @@ pub(super) struct Chosen {
 
 /// The moves of a search, in their order, and the world that they lead to.
 #[derive(Clone, Debug)]
-pub(super) struct Course<'i> {
+pub(super) struct Selection<'i> {
     /// Before the first of them.
     pub(super) before: World<'i>,
     pub(super) chosen: Vec<Chosen>,
@@ -41,11 +41,11 @@ pub(super) struct Course<'i> {
     taken_back: BTreeSet<usize>,
 }
 
-impl<'i> Course<'i> {
+impl<'i> Selection<'i> {
     /// Nothing was chosen yet.
-    pub(super) fn of(before: World<'i>) -> Course<'i> {
+    pub(super) fn of(before: World<'i>) -> Selection<'i> {
         let after = before.clone();
-        Course { before, chosen: Vec::new(), after, taken_back: BTreeSet::new() }
+        Selection { before, chosen: Vec::new(), after, taken_back: BTreeSet::new() }
     }
 
     /// Makes a move, in thought.

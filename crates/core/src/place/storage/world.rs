@@ -169,7 +169,7 @@ impl<'i> World<'i> {
         Ok(Possible { unit, to, bends, worth: brings / bytes, brings })
     }
 
-    /// Whether a unit may go there to mend this rule. What is not known of a device does
+    /// Whether a unit may go there to repair this rule. What is not known of a device does
     /// not stand against a rule that must hold.
     pub(super) fn mends(
         &self,
@@ -233,12 +233,12 @@ impl<'i> World<'i> {
         &self,
         unit: usize,
         to: usize,
-        mended: Option<usize>,
+        repaired: Option<usize>,
     ) -> Result<usize, Because> {
         let from = self.place(unit);
         let mut bends = 0;
         let rules = self.units[unit].disks.iter().flat_map(|disk| &self.rules[*disk]);
-        for at in rules.copied().filter(|rule| Some(*rule) != mended) {
+        for at in rules.copied().filter(|rule| Some(*rule) != repaired) {
             let rule = &self.inventory.rules[at];
             if self.breaks(rule, unit, to) <= self.breaks(rule, unit, from) {
                 continue;

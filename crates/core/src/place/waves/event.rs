@@ -29,7 +29,7 @@ pub enum Event {
     /// A move stands still because that was asked for.
     Held(usize),
     /// A move stands still, and can go on from where it is if that is asked for.
-    Stands(usize, Fault),
+    Stalled(usize, Fault),
     /// A move stands still, and cannot go on.
     Stuck(usize, Fault),
     /// A move has ended: the disk has moved, or is where it was.

@@ -1,7 +1,7 @@
 //! Many disks are to be elsewhere: where each goes, when, and what becomes of it.
 //!
 //! **Rule.** [`assign`] finds a datastore for each disk, or says why there is none.
-//! [`order`] says which goes first. A [`Run`] then carries that out as a state machine,
+//! [`order`] says which goes first. A [`PlanRun`] then carries that out as a state machine,
 //! `step(now, event) -> actions`: it has moves start, and hears how they fare.
 //! [`rehearse`] runs the same machine in virtual time, with what the moves are predicted
 //! to take: so what is said of a plan is what its machine would do. [`bound`] is how long
@@ -47,16 +47,16 @@ mod assign;
 mod bound;
 mod event;
 mod inventory;
+mod next_start;
 mod places;
 mod queue;
 mod ready;
 mod rehearse;
 mod run;
 mod setup;
-mod stand;
+mod stalled;
 mod task;
 mod tasks;
-mod turn;
 mod workload;
 
 pub use assign::{Assigned, Assignment, Because, Refused, Why, assign};
@@ -65,8 +65,8 @@ pub use event::{Action, Event, Wish};
 pub use inventory::{Datastore, Disk, Inventory, Pinned, Takes};
 pub use places::{LEAST, MOST, Others};
 pub use rehearse::{Rehearsal, Rehearsed, rehearse};
-pub use run::{Progress, Run};
+pub use run::{PlanRun, Progress};
 pub use setup::{End, Group, Move, Setup, depths, order};
-pub use stand::{AWAY_MOST, STEADY, TRIES};
+pub use stalled::{AWAY_MOST, STEADY, TRIES};
 pub use task::{Fault, Stage, Task};
 pub use workload::{Running, Workload};

@@ -24,8 +24,8 @@ enum Kept {
     Lane(usize),
     /// With those that take a place.
     UnderWay,
-    /// With those that stand still.
-    Standing,
+    /// With the stalled ones.
+    Stalled,
     /// Nowhere, and nothing will happen to it any more.
     Ended,
 }
@@ -54,8 +54,8 @@ pub(super) struct Queue {
     pub(super) lanes: BTreeMap<usize, BTreeMap<usize, Lane>>,
     /// Those that take a place.
     pub(super) under_way: BTreeSet<usize>,
-    /// Those that stand still.
-    pub(super) standing: BTreeSet<usize>,
+    /// The stalled ones.
+    pub(super) stalled: BTreeSet<usize>,
     /// Those that wait, and are not to begin before some time.
     pub(super) tried: BTreeSet<usize>,
     /// How many have not ended.
@@ -70,7 +70,7 @@ impl Queue {
             kept: vec![Kept::Aside; tasks.len()],
             lanes: BTreeMap::new(),
             under_way: BTreeSet::new(),
-            standing: BTreeSet::new(),
+            stalled: BTreeSet::new(),
             tried: BTreeSet::new(),
             open: tasks.len(),
             ready: Ready::new(setup),
@@ -106,9 +106,9 @@ impl Queue {
                 self.line_up(setup, at, task)
             }
             Stage::Waiting => Kept::Aside,
-            Stage::Standing(_) => {
-                self.standing.insert(at);
-                Kept::Standing
+            Stage::Stalled(_) => {
+                self.stalled.insert(at);
+                Kept::Stalled
             }
             Stage::Starting | Stage::Running | Stage::Leaving(_) => {
                 self.under_way.insert(at);
@@ -137,7 +137,7 @@ impl Queue {
     fn take_out(&mut self, setup: &Setup, at: usize) {
         self.tried.remove(&at);
         self.under_way.remove(&at);
-        self.standing.remove(&at);
+        self.stalled.remove(&at);
         let Kept::Lane(to) = self.kept[at] else { return };
         let one = &setup.moves[at];
         let Some(lanes) = self.lanes.get_mut(&one.from) else { return };

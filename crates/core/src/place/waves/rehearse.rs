@@ -1,12 +1,12 @@
 //! A plan in virtual time: when each move would begin and end.
 //!
-//! It is the machine that carries plans out ([`Run`]) that is run, with moves that take
+//! It is the machine that carries plans out ([`PlanRun`]) that is run, with moves that take
 //! what they are predicted to take and do not fail. Time in which nothing may be copied
 //! is not counted, nor what workloads take to stop and to start.
 
 use super::event::{Action, Event, Wish};
 use super::places::{Others, Places};
-use super::run::Run;
+use super::run::PlanRun;
 use super::task::Stage;
 use crate::Nanos;
 
@@ -39,7 +39,7 @@ struct UnderWay {
 
 /// Runs a plan from where it is. `left` is what those that are under way still take if
 /// they are alone; where nothing is said, all that they were predicted to take.
-pub fn rehearse(run: &Run, left: &[Option<Nanos>]) -> Rehearsal {
+pub fn rehearse(run: &PlanRun, left: &[Option<Nanos>]) -> Rehearsal {
     let mut run = run.clone();
     // When those end that are not its own, nobody knows.
     run.beside(vec![Others::default(); run.setup().ends.len()]);
@@ -83,14 +83,14 @@ struct Last {
 }
 
 impl Last {
-    fn new(run: &Run) -> Last {
+    fn new(run: &PlanRun) -> Last {
         let setup = run.setup();
         let (ends, groups) = (setup.ends.len(), setup.groups.len());
         Last { of_all: 0, at: vec![0; ends], of: vec![0; groups] }
     }
 
     /// A move of a wave has ended.
-    fn note(&mut self, run: &Run, at: usize, wave: u32) {
+    fn note(&mut self, run: &PlanRun, at: usize, wave: u32) {
         let one = &run.setup().moves[at];
         self.of_all = wave.max(self.of_all);
         for end in [one.from, run.tasks()[at].to] {
@@ -116,14 +116,14 @@ impl Virtual {
     }
 
     /// The machine hears something, and what it asks for is done at once.
-    fn hear(&mut self, run: &mut Run, event: Event) {
+    fn hear(&mut self, run: &mut PlanRun, event: Event) {
         // What waits to be tried again is not waited for: its time has come.
         for action in run.step(Nanos::MAX, event) {
             self.carry_out(run, action);
         }
     }
 
-    fn carry_out(&mut self, run: &mut Run, action: Action) {
+    fn carry_out(&mut self, run: &mut PlanRun, action: Action) {
         match action {
             Action::Start { task, .. } => self.begin(run, task),
             // How long programs take that others wrote, nobody knows.
@@ -137,7 +137,7 @@ impl Virtual {
         }
     }
 
-    fn begin(&mut self, run: &mut Run, task: usize) {
+    fn begin(&mut self, run: &mut PlanRun, task: usize) {
         let wave = 1 + self.wave_before(run, task);
         let begins = self.clock();
         self.moves[task] = Some(Rehearsed { begins, wave, ..Rehearsed::default() });
@@ -147,7 +147,7 @@ impl Virtual {
     }
 
     /// The last wave of those that a move may have waited for: they have ended by now.
-    fn wave_before(&self, run: &Run, at: usize) -> u32 {
+    fn wave_before(&self, run: &PlanRun, at: usize) -> u32 {
         let setup = run.setup();
         if setup.at_once.is_some() {
             return self.last.of_all;
@@ -160,7 +160,7 @@ impl Virtual {
     }
 
     /// Lets time pass until the next move ends, and gives that one.
-    fn next_end(&mut self, run: &Run) -> Option<usize> {
+    fn next_end(&mut self, run: &PlanRun) -> Option<usize> {
         let setup = run.setup();
         let mut places = Places::empty(setup);
         for one in &self.under_way {

@@ -1,18 +1,18 @@
 //! A plan under way: which moves may begin now, and what becomes of those that did.
 //!
-//! Whoever runs it makes what a step has changed durable ([`Run::tasks`],
-//! [`Run::workloads`], [`Run::closed`], [`Run::wish`]) before it carries out the actions.
+//! Whoever runs it makes what a step has changed durable ([`PlanRun::tasks`],
+//! [`PlanRun::workloads`], [`PlanRun::closed`], [`PlanRun::wish`]) before it carries out the actions.
 //! After a crash it restores the machine from that, says what became of the moves that were
-//! under way, and gets the actions again that may have been lost ([`Run::restore`]).
+//! under way, and gets the actions again that may have been lost ([`PlanRun::restore`]).
 //!
-//! What becomes of moves that stand still is in `stand`, of workloads in `workload`, and
-//! whose turn it is in `turn`.
+//! What becomes of moves that stand still is in `stalled`, of workloads in `workload`, and
+//! which move starts next in `next_start`.
 
 use super::event::{Action, Event, Wish};
 use super::places::Others;
 use super::queue::Queue;
 use super::setup::Setup;
-use super::stand::{TRIES, Trouble, back_off};
+use super::stalled::{TRIES, Trouble, back_off};
 use super::task::{Fault, Stage, Task};
 use super::tasks::Tasks;
 use super::workload::Workload;
@@ -33,7 +33,7 @@ pub struct Progress {
 
 /// A plan under way.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct PlanRun {
     pub(super) setup: Setup,
     pub(super) tasks: Tasks,
     pub(super) closed: Vec<Option<Fault>>,
@@ -48,21 +48,21 @@ pub struct Run {
     finished: bool,
 }
 
-impl Run {
+impl PlanRun {
     /// One of which nothing has begun.
-    pub fn new(setup: Setup) -> Run {
+    pub fn new(setup: Setup) -> PlanRun {
         let task = |to: usize| Task { to, ..Task::default() };
         let tasks = setup.moves.iter().map(|one| task(one.to)).collect();
         let closed = vec![None; setup.ends.len()];
         let workloads = vec![Workload::default(); setup.groups.len()];
-        Run::of(setup, Progress { tasks, workloads, closed, wish: Wish::Run })
+        PlanRun::of(setup, Progress { tasks, workloads, closed, wish: Wish::Run })
     }
 
-    fn of(setup: Setup, progress: Progress) -> Run {
+    fn of(setup: Setup, progress: Progress) -> PlanRun {
         let Progress { tasks, workloads, closed, wish } = progress;
         let troubles = vec![None; setup.ends.len()];
         let queue = Queue::new(&setup, &tasks, &workloads);
-        Run {
+        PlanRun {
             tasks: Tasks::new(tasks),
             closed,
             troubles,
@@ -78,9 +78,9 @@ impl Run {
 
     /// One that was under way. Gives what may have been asked for in vain: what is being
     /// given up, and what should stand still, or go on again.
-    pub fn restore(setup: Setup, progress: Progress) -> (Run, Vec<Action>) {
+    pub fn restore(setup: Setup, progress: Progress) -> (PlanRun, Vec<Action>) {
         let wish = progress.wish;
-        let run = Run::of(setup, progress);
+        let run = PlanRun::of(setup, progress);
         let again = run.tasks().iter().enumerate().filter_map(|(at, task)| {
             match (task.stage, wish) {
                 (Stage::Leaving(_), _) => Some(Action::Cancel(at)),
@@ -142,9 +142,9 @@ impl Run {
             Event::Goes(at) if self.goes_on(at) => self.goes(at, now, &mut actions),
             Event::Held(at) if self.goes_on(at) => self.is_held(at, &mut actions),
             // What was heard before means nothing new.
-            Event::Stands(at, fault) if self.is(at, Stage::Standing(fault)) => {}
-            Event::Stands(at, fault) if self.goes_on(at) => {
-                self.stands(at, fault, now, &mut actions);
+            Event::Stalled(at, fault) if self.is(at, Stage::Stalled(fault)) => {}
+            Event::Stalled(at, fault) if self.goes_on(at) => {
+                self.stalls(at, fault, now, &mut actions);
             }
             Event::Stuck(at, fault) if self.goes_on(at) => {
                 self.leave(at, fault, &mut actions);
@@ -170,7 +170,7 @@ impl Run {
 
     /// Whether a move has begun and is not being given up.
     fn goes_on(&self, at: usize) -> bool {
-        matches!(self.tasks[at].stage, Stage::Running | Stage::Standing(_))
+        matches!(self.tasks[at].stage, Stage::Running | Stage::Stalled(_))
     }
 
     /// Whether it is given up as a whole.
@@ -191,7 +191,7 @@ impl Run {
     /// A move goes on, and so it should, or not.
     fn goes(&mut self, at: usize, now: Nanos, actions: &mut Vec<Action>) {
         let task = &mut self.tasks[at];
-        if matches!(task.stage, Stage::Standing(_)) {
+        if matches!(task.stage, Stage::Stalled(_)) {
             task.since = now;
         }
         task.stage = Stage::Running;
@@ -224,7 +224,7 @@ impl Run {
             _ if moved => self.tasks[at].stage = Stage::Moved,
             Stage::Leaving(fault) => self.missed(at, fault, now),
             // Somebody else has given it up.
-            Stage::Running | Stage::Standing(_) => self.missed(at, Fault::Lasting, now),
+            Stage::Running | Stage::Stalled(_) => self.missed(at, Fault::Lasting, now),
             _ => {}
         }
     }
@@ -341,8 +341,8 @@ impl Run {
                     actions.push(Action::Resume(at));
                 }
                 // Whoever says so may have put things right.
-                (Stage::Standing(_), Wish::Run) => self.tasks[at].not_before = Nanos(0),
-                (Stage::Running | Stage::Standing(_), Wish::Cancel) => {
+                (Stage::Stalled(_), Wish::Run) => self.tasks[at].not_before = Nanos(0),
+                (Stage::Running | Stage::Stalled(_), Wish::Cancel) => {
                     self.leave(at, Fault::Lasting, actions);
                 }
                 (Stage::Waiting, Wish::Cancel) => self.tasks[at].stage = Stage::GivenUp,

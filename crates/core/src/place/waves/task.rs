@@ -29,7 +29,7 @@ impl Fault {
 /// Where a move is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// It waits for its turn.
+    /// It waits to begin.
     #[default]
     Waiting,
     /// It is being begun.
@@ -37,7 +37,7 @@ pub enum Stage {
     /// It is under way.
     Running,
     /// It stands still for this reason, with all that it has copied, and is to go on.
-    Standing(Fault),
+    Stalled(Fault),
     /// It is being given up, for this reason.
     Leaving(Fault),
     /// The disk is where it should be.
@@ -61,7 +61,7 @@ impl Stage {
 
     /// Whether it has begun and not ended.
     pub fn is_under_way(self) -> bool {
-        self.takes_a_place() || matches!(self, Stage::Standing(_))
+        self.takes_a_place() || matches!(self, Stage::Stalled(_))
     }
 
     /// Whether it takes a place at its datastores. One that stands still copies nothing,

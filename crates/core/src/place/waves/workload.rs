@@ -18,8 +18,8 @@
 //! it.
 
 use super::event::Action;
-use super::run::Run;
-use super::stand::{TRIES, back_off};
+use super::run::PlanRun;
+use super::stalled::{TRIES, back_off};
 use super::task::{Fault, Stage};
 use crate::Nanos;
 
@@ -59,7 +59,7 @@ pub struct Workload {
     pub not_before: Nanos,
 }
 
-impl Run {
+impl PlanRun {
     /// By group: where its workload is.
     pub fn workloads(&self) -> &[Workload] {
         &self.workloads

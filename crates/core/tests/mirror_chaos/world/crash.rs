@@ -9,7 +9,8 @@
 use std::mem;
 
 use sterna_core::mirror::{
-    Config, Counted, End, Event, MemoryMap, Mirror, PauseReason, Phase, RegionMap, Stored,
+    Config, Counted, Event, MemoryMap, Mirror, MirrorEnd, PauseReason, Phase, RegionMap,
+    Stored,
 };
 
 use super::World;
@@ -29,7 +30,7 @@ impl World {
         }
         if committed {
             assert!(!power || self.images.is_flushed());
-            self.ended = Some(End::Completed);
+            self.ended = Some(MirrorEnd::Completed);
             self.guest.gives_up();
             return;
         }

@@ -20,8 +20,8 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Allowance, Control, Counted, End, Event, Manner, MemoryMap, Mirror, Notice,
-    PauseReason, Phase, RequestId, Stored,
+    Action, Allowance, Control, CopyMode, Counted, Event, MemoryMap, Mirror, MirrorEnd,
+    Notice, PauseReason, Phase, RequestId, Stored,
 };
 
 use crate::guest::Guest;
@@ -54,7 +54,7 @@ pub(crate) struct World {
     held_from: Option<Nanos>,
     longest_hold: Nanos,
     calm: bool,
-    ended: Option<End>,
+    ended: Option<MirrorEnd>,
     /// What the destination was not made to keep will be gone before the migration goes
     /// on: it has failed.
     doomed: bool,
@@ -175,7 +175,7 @@ impl World {
     /// The image that is the truth now holds what the guest may read.
     fn check_truth(&mut self) {
         let truth = match self.ended {
-            Some(End::Completed) => &self.images.destination,
+            Some(MirrorEnd::Completed) => &self.images.destination,
             _ => &self.images.source,
         };
         for (block, value) in truth.iter().enumerate() {
@@ -274,9 +274,9 @@ impl World {
         let rates = [None, Some(0), Some(1 << 20), Some(16 << 20)];
         let mut any = || rates[self.random.below(4) as usize];
         let (busy, idle) = (any(), any());
-        let manners = [Manner::Even, Manner::Short, Manner::AtOnce];
-        let manner = manners[self.random.below(3) as usize];
-        Allowance { busy, idle, manner, leaves_gaps: self.random.one_in(3) }
+        let modes = [CopyMode::Even, CopyMode::ShortChunks, CopyMode::Burst];
+        let mode = modes[self.random.below(3) as usize];
+        Allowance { busy, idle, mode, leaves_idle_gaps: self.random.one_in(3) }
     }
 
     fn guest_request(&mut self) {
@@ -331,7 +331,7 @@ impl World {
             self.tell(event);
         }
         // As the driver lets go of it: reads that began before the commit end there.
-        let completed = self.ended == Some(End::Completed) && self.mirror.is_idle();
+        let completed = self.ended == Some(MirrorEnd::Completed) && self.mirror.is_idle();
         if completed && self.is_found() {
             self.images.free_source();
         }

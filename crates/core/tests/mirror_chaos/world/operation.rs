@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Commit, Event, Fault, Job, JobKind, Outcome, RequestId, RequestKind,
+    Commit, Event, Fault, Job, JobKind, JobOutcome, RequestId, RequestKind,
 };
 
 use super::World;
@@ -310,30 +310,30 @@ impl World {
             }
             Effect::Compare { job, .. } if fails && at_risk != Some(Side::Source) => {
                 let fault = result.err().unwrap_or(fault);
-                self.job_done(job, Outcome::DestinationFailed(fault));
+                self.job_done(job, JobOutcome::DestinationFailed(fault));
             }
             Effect::CopyRead { job, .. }
             | Effect::Compare { job, .. }
             | Effect::Probe { job }
                 if fails =>
             {
-                self.job_done(job, Outcome::SourceFailed(5));
+                self.job_done(job, JobOutcome::SourceFailed(5));
             }
-            Effect::Probe { job } => self.job_done(job, Outcome::Readable),
+            Effect::Probe { job } => self.job_done(job, JobOutcome::Readable),
             Effect::CopyRead { job, data } => self.write_copy(job, data),
             Effect::CopyWrite { job, data } => {
                 let written = data.len() as u64 * BLOCK;
-                let copied = result.map(|()| Outcome::Copied { written });
-                self.job_done(job, copied.unwrap_or_else(Outcome::DestinationFailed));
+                let copied = result.map(|()| JobOutcome::Copied { written });
+                self.job_done(job, copied.unwrap_or_else(JobOutcome::DestinationFailed));
             }
             Effect::Scan { job, holes } => {
-                self.job_done(job, Outcome::Scanned(ranges(holes)));
+                self.job_done(job, JobOutcome::Scanned(ranges(holes)));
             }
             Effect::Compare { job, mut seen } => {
                 let read = seen.len() as u64 * BLOCK;
                 seen.retain(|_, sides| sides[0] != sides[1]);
                 let differing = ranges(seen.into_keys());
-                self.job_done(job, Outcome::Compared { differing, read });
+                self.job_done(job, JobOutcome::Compared { differing, read });
             }
             Effect::FlushDestination(flush) => self.flush_done(&flush, result),
             Effect::Prepare => {
@@ -370,7 +370,7 @@ impl World {
         self.tell(Event::SourceDone { id, ok });
     }
 
-    fn job_done(&mut self, job: Job, outcome: Outcome) {
+    fn job_done(&mut self, job: Job, outcome: JobOutcome) {
         self.tell(Event::JobDone { job: job.id, outcome });
     }
 

@@ -97,7 +97,7 @@ impl Driver {
             true => state.calm.moved(now(), vm, host, &hold),
             false => state.calm.failed(now(), vm, host, &hold),
         }
-        let mut known = state.calm.known();
+        let mut known = state.calm.histories();
         let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
         let pool = roll.seats.iter().find(|seat| seat.vm == *vm);
         let pool = pool.and_then(|seat| seat.pool.clone());

@@ -2,7 +2,7 @@
 //! is left of it at its machine.
 
 use sterna_api::Report;
-use sterna_core::mover::{Doubt, Rest, Step as At, Verdict, Wishes, Words};
+use sterna_core::mover::{Doubt, MoverStep as At, Rest, Verdict, Wishes, Words};
 use sterna_os::{clock, lock};
 use sterna_state::{Ending, Leaves, Step, StoreError, VmMoveKind};
 

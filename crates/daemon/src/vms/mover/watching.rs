@@ -35,8 +35,8 @@ impl Driver {
         let seen = Observation {
             guest: &window,
             copied,
-            gone,
-            mirrored: Nanos(0),
+            idle: gone,
+            mirror_wait: Nanos(0),
             mirrored_writes: 0,
             // QEMU's copier uses no short gaps.
             idle_processors: Some(1.0),

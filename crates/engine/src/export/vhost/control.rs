@@ -2,7 +2,7 @@
 //!
 //! It is gathered here, and told to the device on its reactor when a queue starts
 //! (`SET_VRING_KICK`) or stops (`GET_VRING_BASE`, which is answered when the last request
-//! is: none of them waits for its turn any more then). A message that makes no sense is
+//! is: none of them waits for admission any more then). A message that makes no sense is
 //! an error, which ends the connection; so is the end of a queue whose last request is not
 //! answered before the server ends.
 
@@ -131,10 +131,10 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         let (key, (done, gone)) = (self.device, mpsc::channel());
-        let letter = Box::new(move |reactor: &mut Reactor| {
+        let message = Box::new(move |reactor: &mut Reactor| {
             reactor.remove_device(key, done);
         });
-        self.disk.shared.mailboxes[self.disk.place.reactor].post(letter);
+        self.disk.shared.mailboxes[self.disk.place.reactor].post(message);
         // The next hypervisor must find nothing under way: a write that is late would undo
         // what it has written. Where this is not waited for to the end, it is turned away
         // (`Reactor::add_device`).
@@ -148,8 +148,8 @@ fn call<T: Send + 'static>(
     f: impl FnOnce(&mut Reactor) -> T + Send + 'static,
 ) -> Result<T> {
     let (answer, answered) = mpsc::sync_channel(1);
-    let letter = Box::new(move |reactor: &mut Reactor| drop(answer.send(f(reactor))));
-    disk.shared.mailboxes[disk.place.reactor].post(letter);
+    let message = Box::new(move |reactor: &mut Reactor| drop(answer.send(f(reactor))));
+    disk.shared.mailboxes[disk.place.reactor].post(message);
     answered.recv().map_err(|_| Error::BackendInternalError)
 }
 

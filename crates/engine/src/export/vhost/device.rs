@@ -1,8 +1,8 @@
 //! A machine's disk on the disk's reactor: its queues, and its requests under way.
 //!
 //! The reactor tells it what happened (`kicked`, `answer`), lets it `work`, and at the
-//! end of the turn `flush`. So a kick for many requests costs one system call for all of
-//! their disk operations, and one interrupt for all answers of a turn.
+//! end of the iteration `flush`. So a kick for many requests costs one system call for all of
+//! their disk operations, and one interrupt for all answers of an iteration.
 //!
 //! **The end.** The hypervisor is gone, or the disk is to go: nothing more is taken. What
 //! has started is carried out and answered, in the queue as well: the machine may live
@@ -32,7 +32,7 @@ const OK: u8 = 0;
 const ERROR: u8 = 1;
 const UNSUPPORTED: u8 = 2;
 
-/// Requests that are taken in one turn: more than can be under way. Some are answered at
+/// Requests that are taken in one iteration: more than can be under way. Some are answered at
 /// once, and a guest can make them faster than we take them.
 const TAKEN_MAX: usize = 2 * IN_FLIGHT_MAX;
 
@@ -61,7 +61,7 @@ pub(crate) struct Device {
     closing: Option<Sender<()>>,
     /// It has begun to close, and its disk has not been told.
     left: bool,
-    /// The reactor has it on its list for this turn.
+    /// The reactor has it on its list for this iteration.
     pub(crate) listed: bool,
     /// When there is something to do for one of its queues, if nothing happens before.
     alarm: Alarm,
@@ -399,7 +399,7 @@ impl Device {
         }
     }
 
-    /// The end of a turn: tells the guest of its answers.
+    /// The end of an iteration: tells the guest of its answers.
     pub(crate) fn flush(&mut self, cx: &mut Cx) {
         let owner = Owner::Device(self.index);
         if let Some(memory) = &self.memory {

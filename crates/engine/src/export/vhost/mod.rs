@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  QEMU ──socket──► server (a thread)          says what memory, queues and events are
-//!    │                 │ letters
+//!    │                 │ messages
 //!  guest ──kick──►  device (on the reactor) ──► disk ──► image
 //!        ◄──call──     rings · chains · requests
 //! ```

@@ -66,14 +66,14 @@ pub(super) struct Moderation {
     look: Option<Nanos>,
 }
 
-/// What happened to a queue in a turn.
+/// What happened to a queue in an iteration of the loop.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct Iteration {
     /// Requests that were found in it.
     pub(super) found: u32,
     /// Answers that were put into it.
     pub(super) answered: u32,
-    /// Requests that are under way at the end of the turn.
+    /// Requests that are under way at the end of the iteration.
     pub(super) under_way: u32,
 }
 
@@ -89,16 +89,16 @@ impl Moderation {
         wants
     }
 
-    /// The end of a turn. Says whether the guest is to be told now of the answers that
+    /// The end of an iteration. Says whether the guest is to be told now of the answers that
     /// there are, and takes it that it is.
-    pub(super) fn tells(&mut self, now: Nanos, turn: Turn) -> bool {
+    pub(super) fn tells(&mut self, now: Nanos, iteration: Iteration) -> bool {
         if self.untold == 0 {
             self.since = now;
         }
-        self.untold += turn.answered;
-        self.measure(now, turn);
+        self.untold += iteration.answered;
+        self.measure(now, iteration);
         self.look = self.look.filter(|at| *at > now);
-        let rests = turn.under_way == 0;
+        let rests = iteration.under_way == 0;
         let waits = !rests && now < self.spared && now < self.since.plus(WINDOW);
         let tells = self.untold > 0 && !waits;
         if tells {
@@ -108,13 +108,13 @@ impl Moderation {
     }
 
     /// Sees how fast the guest is by what a look at its queue has found.
-    fn measure(&mut self, now: Nanos, turn: Turn) {
+    fn measure(&mut self, now: Nanos, iteration: Iteration) {
         let apart = now.since(std::mem::replace(&mut self.looked, now));
-        let rested = std::mem::replace(&mut self.rested, turn.under_way == 0);
-        if turn.found < 2 || apart > CLOSE || rested {
+        let rested = std::mem::replace(&mut self.rested, iteration.under_way == 0);
+        if iteration.found < 2 || apart > CLOSE || rested {
             return;
         }
-        let each = Nanos(apart.0 / u64::from(turn.found));
+        let each = Nanos(apart.0 / u64::from(iteration.found));
         if each < self.each {
             self.each = Nanos(u64::midpoint(self.each.0, each.0));
             if self.each <= FAST {
@@ -122,7 +122,7 @@ impl Moderation {
             }
         } else if now >= self.spared {
             self.each = self.each.plus(Nanos((each.0 - self.each.0) / WEIGHT));
-            if self.each >= SLOW && turn.under_way + self.untold >= FEW {
+            if self.each >= SLOW && iteration.under_way + self.untold >= FEW {
                 self.spared = now.plus(SPELL);
             }
         }
@@ -145,7 +145,7 @@ mod tests {
         Nanos::from_micros(micros)
     }
 
-    /// A queue, turn by turn.
+    /// A queue, iteration by iteration.
     #[derive(Default)]
     struct Queue {
         moderation: Moderation,
@@ -153,18 +153,18 @@ mod tests {
     }
 
     impl Queue {
-        /// A turn so much later. Whether the guest is to tell of requests, and whether it
+        /// An iteration so much later. Whether the guest is to tell of requests, and whether it
         /// is told of answers.
-        fn turn(&mut self, later: Nanos, turn: Turn) -> (bool, bool) {
+        fn iterate(&mut self, later: Nanos, iteration: Iteration) -> (bool, bool) {
             self.now = self.now.plus(later);
             let kicks = self.moderation.wants_kicks(self.now);
-            (kicks, self.moderation.tells(self.now, turn))
+            (kicks, self.moderation.tells(self.now, iteration))
         }
 
-        /// A guest of which each turn finds `found` requests, and answers as many.
-        fn busy(&mut self, turns: u32, later: Nanos, found: u32, under_way: u32) {
-            for _ in 0..turns {
-                self.turn(later, Turn { found, answered: found, under_way });
+        /// A guest of which each iteration finds `found` requests, and answers as many.
+        fn busy(&mut self, iterations: u32, later: Nanos, found: u32, under_way: u32) {
+            for _ in 0..iterations {
+                self.iterate(later, Iteration { found, answered: found, under_way });
             }
         }
 
@@ -177,58 +177,62 @@ mod tests {
         }
     }
 
-    /// A guest with these turns, over and over, tells and is told of everything at once.
+    /// A guest with these iterations, over and over, tells and is told of everything at once.
     #[track_caller]
-    fn never_spared(turns: &[(Nanos, Turn)]) {
+    fn never_spared(iterations: &[(Nanos, Iteration)]) {
         let mut queue = Queue::default();
         for _ in 0..10_000 {
-            for (later, turn) in turns {
-                assert_eq!(queue.turn(*later, *turn), (true, true));
+            for (later, iteration) in iterations {
+                assert_eq!(queue.iterate(*later, *iteration), (true, true));
             }
         }
         assert_eq!(queue.moderation.next(), None);
     }
 
-    const ANSWER: Turn = Turn { found: 0, answered: 1, under_way: 5 };
-    const NOTHING: Turn = Turn { found: 0, answered: 0, under_way: 5 };
+    const ANSWER: Iteration = Iteration { found: 0, answered: 1, under_way: 5 };
+    const NOTHING: Iteration = Iteration { found: 0, answered: 0, under_way: 5 };
 
     #[test]
     fn a_fast_guest_tells_and_is_told_of_everything_at_once() {
-        let turn = Turn { found: 4, answered: 3, under_way: 20 };
-        never_spared(&[(micros(30), turn)]);
+        let iteration = Iteration { found: 4, answered: 3, under_way: 20 };
+        never_spared(&[(micros(30), iteration)]);
     }
 
     #[test]
     fn three_that_wait_for_an_answer_each_are_never_kept_waiting() {
-        let turn = Turn { found: 2, answered: 1, under_way: 2 };
-        never_spared(&[(micros(300), turn)]);
+        let iteration = Iteration { found: 2, answered: 1, under_way: 2 };
+        never_spared(&[(micros(300), iteration)]);
     }
 
     #[test]
     fn requests_that_come_one_by_one_or_after_a_rest_do_not_make_a_guest_slow() {
-        let one = Turn { found: 1, answered: 1, under_way: 20 };
-        let after_a_rest = Turn { found: 3, ..one };
+        let one = Iteration { found: 1, answered: 1, under_way: 20 };
+        let after_a_rest = Iteration { found: 3, ..one };
         never_spared(&[(micros(150), one), (micros(800), after_a_rest)]);
     }
 
     #[test]
     fn a_slow_guest_hears_of_answers_when_the_first_has_waited_for_a_window() {
         let mut queue = Queue::slow();
-        queue.turn(WINDOW, NOTHING);
-        assert_eq!(queue.turn(micros(10), ANSWER), (false, false));
+        queue.iterate(WINDOW, NOTHING);
+        assert_eq!(queue.iterate(micros(10), ANSWER), (false, false));
         let due = queue.now.plus(WINDOW);
-        assert_eq!(queue.turn(micros(150), ANSWER), (false, false));
+        assert_eq!(queue.iterate(micros(150), ANSWER), (false, false));
         assert!(queue.moderation.next() <= Some(due));
-        assert_eq!(queue.turn(micros(50), NOTHING), (false, true));
-        assert_eq!(queue.turn(micros(50), NOTHING), (false, false), "there are no more");
+        assert_eq!(queue.iterate(micros(50), NOTHING), (false, true));
+        assert_eq!(
+            queue.iterate(micros(50), NOTHING),
+            (false, false),
+            "there are no more"
+        );
     }
 
     #[test]
     fn a_slow_guest_hears_of_the_last_answer_at_once() {
         let mut queue = Queue::slow();
-        queue.turn(WINDOW, NOTHING);
-        assert!(!queue.turn(micros(10), ANSWER).1);
-        assert!(queue.turn(micros(10), Turn { under_way: 0, ..ANSWER }).1);
+        queue.iterate(WINDOW, NOTHING);
+        assert!(!queue.iterate(micros(10), ANSWER).1);
+        assert!(queue.iterate(micros(10), Iteration { under_way: 0, ..ANSWER }).1);
     }
 
     #[test]
@@ -236,39 +240,39 @@ mod tests {
         let mut queue = Queue::slow();
         let ends = queue.moderation.spared;
         while queue.now < ends {
-            assert_eq!(queue.turn(micros(100), NOTHING).0, queue.now >= ends);
+            assert_eq!(queue.iterate(micros(100), NOTHING).0, queue.now >= ends);
         }
-        assert_eq!(queue.turn(micros(10), ANSWER), (true, true));
+        assert_eq!(queue.iterate(micros(10), ANSWER), (true, true));
         // One more look that finds it slow is enough.
         queue.busy(1, micros(160), 2, 6);
-        assert!(!queue.turn(micros(10), NOTHING).0);
+        assert!(!queue.iterate(micros(10), NOTHING).0);
     }
 
     #[test]
     fn a_guest_that_has_become_fast_is_not_spared_for_long() {
         let mut queue = Queue::slow();
         queue.busy(4, micros(100), 20, 20);
-        assert_eq!(queue.turn(micros(10), ANSWER), (true, true));
+        assert_eq!(queue.iterate(micros(10), ANSWER), (true, true));
     }
 
     proptest! {
         #[test]
         fn nothing_is_kept_back_or_overlooked_for_more_than_a_window(
-            turns in prop::collection::vec((1..400_u64, 0..8_u32, 0..8_u32, 0..12_u32), 500)
+            iterations in prop::collection::vec((1..400_u64, 0..8_u32, 0..8_u32, 0..12_u32), 500)
         ) {
             let mut queue = Queue::slow();
             let (mut untold, mut off) = (None, None);
-            for (later, found, answered, under_way) in turns {
+            for (later, found, answered, under_way) in iterations {
                 let mut at = queue.now.plus(micros(later));
-                let mut turn = Turn { found, answered, under_way };
+                let mut iteration = Iteration { found, answered, under_way };
                 // What is due comes first.
                 if let Some(next) = queue.moderation.next().filter(|next| *next < at) {
-                    (at, turn) = (next, Turn { under_way, ..Turn::default() });
+                    (at, iteration) = (next, Iteration { under_way, ..Iteration::default() });
                 }
-                let (kicks, told) = queue.turn(at.since(queue.now), turn);
+                let (kicks, told) = queue.iterate(at.since(queue.now), iteration);
                 if told {
                     untold = None;
-                } else if turn.answered > 0 {
+                } else if iteration.answered > 0 {
                     untold.get_or_insert(at);
                 }
                 prop_assert!(untold.is_none_or(|since: Nanos| at < since.plus(WINDOW)));

@@ -18,7 +18,7 @@ use vm_memory::{GuestAddress, GuestMemoryMmap};
 use super::QUEUE_SIZE_MAX;
 use super::chain::Chain;
 use super::inflight::Tracked;
-use super::moderation::{Moderation, Turn};
+use super::moderation::{Iteration, Moderation};
 use crate::image::Cx;
 use crate::io::{Fd, Op, Token, drain, signal};
 
@@ -54,8 +54,8 @@ pub(super) struct Ring {
     again: VecDeque<u16>,
     /// Requests that have been taken and not answered.
     pub(super) under_way: u32,
-    /// What happens in this turn.
-    turn: Turn,
+    /// What happens in this iteration.
+    iteration: Iteration,
     moderation: Moderation,
     broken: bool,
     /// It is to stop; who waits for where it was.
@@ -103,7 +103,7 @@ impl Ring {
             polled: false,
             again,
             under_way: 0,
-            turn: Turn::default(),
+            iteration: Iteration::default(),
             moderation: Moderation::default(),
             broken: false,
             stopping: None,
@@ -139,7 +139,7 @@ impl Ring {
                     tracked.start(head);
                 }
                 self.under_way += 1;
-                self.turn.found += 1;
+                self.iteration.found += 1;
                 Some(head)
             }
             Err(error) => {
@@ -186,7 +186,7 @@ impl Ring {
             self.broken = true;
             return;
         }
-        self.turn.answered += 1;
+        self.iteration.answered += 1;
         if let Some(tracked) = &mut self.tracked {
             tracked.answered(head, self.queue.next_used());
         }
@@ -205,8 +205,11 @@ impl Ring {
         memory: &GuestMemoryMmap<()>,
         token: Token,
     ) {
-        let turn = Turn { under_way: self.under_way, ..std::mem::take(&mut self.turn) };
-        if self.moderation.tells(cx.now, turn)
+        let iteration = Iteration {
+            under_way: self.under_way,
+            ..std::mem::take(&mut self.iteration)
+        };
+        if self.moderation.tells(cx.now, iteration)
             && self.queue.needs_notification(memory).unwrap_or(true)
         {
             self.call();
@@ -228,7 +231,7 @@ impl Ring {
         }
     }
 
-    /// It is looked at again in the next turn.
+    /// It is looked at again in the next iteration.
     pub(super) fn kick_self(&self) {
         signal(&self.kick);
     }

@@ -13,7 +13,7 @@ use sterna_core::mirror::{Event, Request, RequestId};
 use super::{MirrorDriver, Own};
 use crate::disk::Core;
 use crate::image::{Cx, ImageOp, ImageResult};
-use crate::mirror::lender::Loan;
+use crate::mirror::buffer_loans::BufferLoan;
 use crate::mirror::translate::{describe, number};
 use crate::qos::Copied;
 
@@ -22,7 +22,7 @@ pub(super) struct Told {
     id: RequestId,
     /// Its connection uses the buffer again as soon as the disk lets go of it.
     reused: bool,
-    /// The `lender` keeps it until there is memory for it.
+    /// The loan pool keeps it until there is memory for it.
     postponed: bool,
     /// The source's answer, until the mirror says that the guest may have it.
     result: Option<ImageResult>,
@@ -65,8 +65,8 @@ impl MirrorDriver {
         id: RequestId,
     ) {
         // In order: one that comes later does not take the memory away.
-        if self.lender.is_busy() || !self.mirrored(core, cx, id) {
-            self.lender.postpone(id);
+        if self.loans.is_busy() || !self.mirrored(core, cx, id) {
+            self.loans.postpone(id);
             if let Some(told) = self.told.get_mut(&number(id)) {
                 told.postponed = true;
             }
@@ -85,11 +85,11 @@ impl MirrorDriver {
         else {
             return true;
         };
-        let mut loan = Loan::default();
+        let mut loan = BufferLoan::default();
         let op = match &request.op {
             // Durability is the source's matter until the switch-over's flush.
             ImageOp::Write { offset, buf, .. } => {
-                let Some((buf, lent)) = self.lender.lend(cx, buf, told.reused) else {
+                let Some((buf, lent)) = self.loans.lend(cx, buf, told.reused) else {
                     return false;
                 };
                 loan = lent;
@@ -111,13 +111,13 @@ impl MirrorDriver {
 
     /// A mirrored write has ended: there may be memory for those that wait.
     pub(super) fn start_postponed(&mut self, core: &mut Core, cx: &mut Cx) {
-        while let Some(id) = self.lender.next() {
+        while let Some(id) = self.loans.next() {
             if !self.mirror.awaits_destination(id) {
                 self.later.push_back(Event::DestinationSkipped { id });
             } else if !self.mirrored(core, cx, id) {
                 return;
             }
-            self.lender.forget(id);
+            self.loans.forget(id);
         }
     }
 
@@ -125,7 +125,7 @@ impl MirrorDriver {
         let number = number(id);
         let Some(told) = self.told.remove(&number) else { return };
         // Its buffer leaves with the answer.
-        if told.postponed && self.lender.forget(id) {
+        if told.postponed && self.loans.forget(id) {
             self.later.push_back(Event::DestinationSkipped { id });
         }
         if let Some(result) = told.result {

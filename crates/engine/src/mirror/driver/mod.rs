@@ -6,7 +6,7 @@
 //! message to the daemon. It decides nothing. The guest's requests are in `guest`.
 //!
 //! **Memory.** What the copier's chunks are made of is the matter of `jobs`, what
-//! mirrored writes are made of that of the `lender`.
+//! mirrored writes are made of that of the loan pool (`buffer_loans`).
 //!
 //! **A destination that has failed** is let go of, so that it can be put right, and opened
 //! anew; see `away`.
@@ -25,13 +25,13 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    self, Action, Commit, Config, Control, Counted, End, Event, Fault, Findings, Job,
-    JobId, Mirror, PauseReason, Progress, RequestId, SECTOR, Suspicion,
+    self, Action, Commit, Config, Control, Counted, Event, Fault, Findings, Job, JobId,
+    Mirror, MirrorEnd, PauseReason, Progress, RequestId, SECTOR, Suspicion,
 };
 
+use super::buffer_loans::{BufferLoan, LoanPool};
 use super::job::{Side, Style, fault};
 use super::jobs::{Asked, Jobs};
-use super::lender::{Lender, Loan};
 use super::map::MapFile;
 use super::translate::{can_share, number};
 use super::{MigrationEvent, MigrationId, Options};
@@ -48,7 +48,7 @@ use guest::Told;
 #[derive(Clone, Copy, Debug)]
 enum Own {
     /// The destination's part of a mirrored write, with the memory it holds.
-    Mirrored(RequestId, Loan, Copied),
+    Mirrored(RequestId, BufferLoan, Copied),
     /// An operation of a job.
     Job(JobId, Side),
     /// The flush of the destination.
@@ -73,14 +73,14 @@ pub(crate) struct MirrorDriver {
     source: u16,
     destination: u16,
     jobs: Jobs,
-    lender: Lender,
+    loans: LoanPool,
     tickets: Slab<Own>,
     /// The guest's requests, by their number on the disk.
     told: HashMap<u32, Told>,
     count: u32,
     /// Requests that were in flight before the migration: on the source already.
     adopted: Vec<RequestId>,
-    /// The mirror has been told that the guest waits for a turn.
+    /// The mirror has been told that the guest waits for admission.
     guest_waits: bool,
     events: Sender<MigrationEvent>,
     alarm: Alarm,
@@ -88,7 +88,7 @@ pub(crate) struct MirrorDriver {
     /// What came up while an action was carried out.
     later: VecDeque<Event>,
     asked: Vec<Asked>,
-    ended: Option<End>,
+    ended: Option<MirrorEnd>,
     released: bool,
     away: Away,
 }
@@ -134,7 +134,7 @@ impl MirrorDriver {
             source,
             destination,
             jobs: Jobs::new(style, clone)?,
-            lender: Lender::new()?,
+            loans: LoanPool::new()?,
             tickets: Slab::new(),
             told: HashMap::new(),
             count: 0,
@@ -213,8 +213,8 @@ impl MirrorDriver {
         }
     }
 
-    /// Whether the guest waits for a turn, if the mirror does not know. Said after all
-    /// else: a request that has its turn comes before nobody waits any more.
+    /// Whether the guest waits for admission, if the mirror does not know. Said after all
+    /// else: a request that is admitted comes before nobody waits any more.
     fn who_waits(&mut self, core: &Core) -> Option<Event> {
         let is = core.is_waiting();
         let was = std::mem::replace(&mut self.guest_waits, is);
@@ -228,7 +228,7 @@ impl MirrorDriver {
     /// The image that is not the disk's after the end.
     fn loser(&self) -> u16 {
         match self.ended {
-            Some(End::Completed) => self.source,
+            Some(MirrorEnd::Completed) => self.source,
             _ => self.destination,
         }
     }
@@ -258,8 +258,8 @@ impl MirrorDriver {
             Action::Ended(end) => {
                 self.ended = Some(end);
                 match end {
-                    End::Completed => core.set_current(cx, self.destination),
-                    End::Cancelled => {
+                    MirrorEnd::Completed => core.set_current(cx, self.destination),
+                    MirrorEnd::Cancelled => {
                         core.give_up_copies(cx);
                         core.abort_image(cx, self.destination);
                     }
@@ -299,7 +299,7 @@ impl MirrorDriver {
                     let own = self.tickets.insert(Own::Job(id, side));
                     let ticket = Core::OWN + u64::from(own);
                     if self.ended.is_some() {
-                        // What a job still wants would wait for its turn in vain.
+                        // What a job still wants would wait for admission in vain.
                         core.refuse(cx, ticket);
                     } else if core.copy(cx, image, ticket, op) {
                         self.later.push_back(Event::JobHeld { job: id, is: true });

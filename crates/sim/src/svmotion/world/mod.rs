@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use sterna_core::Nanos;
 use sterna_core::array::{Completion, Kind};
-use sterna_core::mirror::{Config, JobId, Rung};
+use sterna_core::mirror::{Config, CopyStep, JobId};
 use sterna_workload::random::scatter;
 
 use crate::mover::{Mover, Order, Reply};
@@ -229,8 +229,8 @@ impl World {
         if let Some(disk) = self.scene.disk {
             let bytes = disk.bytes().min(self.extent.bytes);
             let Parameters { chunk, in_flight: depth, .. } = self.parameters;
-            let rung = Some(Rung { chunk, depth });
-            let config = Config { rung, ..Config::new(bytes) };
+            let step = Some(CopyStep { chunk, depth });
+            let config = Config { step, ..Config::new(bytes) };
             self.mover = Some(Mover::new(self.now, config));
             self.with_mover(|mover, now, orders| mover.tick(now, orders));
         }

@@ -82,8 +82,8 @@ impl Rig {
         }
     }
 
-    /// One turn of the loop, at most `limit` long.
-    pub(super) fn turn(&mut self, limit: Duration) {
+    /// One iteration of the loop, at most `limit` long.
+    pub(super) fn iterate(&mut self, limit: Duration) {
         let now = Nanos::from(self.epoch.elapsed());
         let next = self.cx.timers.next().map(|at| Duration::from(at.since(now)));
         let mut completions = Vec::new();
@@ -102,7 +102,7 @@ impl Rig {
     pub(super) fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            self.turn(Duration::from_millis(5));
+            self.iterate(Duration::from_millis(5));
         }
     }
 
@@ -110,7 +110,7 @@ impl Rig {
         let end = Instant::now() + LONG;
         while !is(self) {
             assert!(Instant::now() < end, "it does not come about");
-            self.turn(Duration::from_millis(5));
+            self.iterate(Duration::from_millis(5));
         }
     }
 
@@ -126,7 +126,7 @@ impl Rig {
                 return result;
             }
             assert!(Instant::now() < end, "operation {id} is not answered");
-            self.turn(Duration::from_millis(100));
+            self.iterate(Duration::from_millis(100));
         }
     }
 
@@ -158,7 +158,7 @@ impl Rig {
         let end = Instant::now() + LONG;
         while !self.image.idle() {
             assert!(Instant::now() < end, "the image does not become idle");
-            self.turn(Duration::from_millis(100));
+            self.iterate(Duration::from_millis(100));
         }
         assert_eq!((self.cx.io.in_flight(), self.cx.timers.next()), (0, None));
         let Rig { cx, image, .. } = self;

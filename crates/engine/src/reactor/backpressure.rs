@@ -1,40 +1,41 @@
-//! Connections that cannot start their next command: they stand in line for memory, behind
-//! what waits for its turn on their disk, or among those whose datastore holds its portion.
+//! Backpressure: connections that cannot start their next command. They wait in line for
+//! memory, behind requests that wait for admission on their disk, or in the line of a
+//! datastore that holds its whole portion of memory.
 
 use std::collections::VecDeque;
 
 use sterna_core::Nanos;
 
-use super::{LOOK_TIMER, Reactor};
+use super::{Reactor, STALL_TIMER};
 use crate::disk::Entry;
 use crate::export::connection::Connection;
 use crate::export::memory::Refusal;
 use crate::io::{Owner, Token};
 
 /// How often those that hold memory are looked at while others wait for it.
-const LOOK: Nanos = Nanos::from_secs(5);
+const STALL_CHECK: Nanos = Nanos::from_secs(5);
 
 impl Reactor {
     /// Lets those in line for memory try again; true if one of them is served.
     /// The first is not overtaken, unless it holds memory itself: then what it
     /// waits for is its own, and the others need not wait with it.
-    pub(super) fn feed(&mut self) -> bool {
+    pub(super) fn serve_memory_line(&mut self) -> bool {
         self.cx.buffers.set_reserved(false);
-        for at in 0..self.line.len() {
-            let key = self.line[at];
+        for at in 0..self.memory_line.len() {
+            let key = self.memory_line[at];
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
             let refusal = connection.work(&mut self.cx, disk);
             let waits = refusal == Some(Refusal::Memory);
-            connection.in_line = waits;
+            connection.waits_for_memory = waits;
             let (disk, holds) = (connection.disk, connection.holds_memory());
             self.worked.push(key);
             if !waits {
-                self.line.remove(at);
+                self.memory_line.remove(at);
             }
             match refusal {
-                Some(Refusal::Turns) => self.stand_behind(key),
-                Some(Refusal::Datastore) => self.join_crowd(key),
+                Some(Refusal::Admission) => self.wait_behind_disk(key),
+                Some(Refusal::Datastore) => self.wait_for_portion(key),
                 _ => {}
             }
             // What it has begun may have been answered at once.
@@ -50,15 +51,15 @@ impl Reactor {
         false
     }
 
-    pub(super) fn stand_in_line(&mut self, key: u32) {
+    pub(super) fn wait_for_memory(&mut self, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if !std::mem::replace(&mut connection.in_line, true) {
-            self.line.push_back(key);
-            self.start_looking();
+        if !std::mem::replace(&mut connection.waits_for_memory, true) {
+            self.memory_line.push_back(key);
+            self.watch_for_stalls();
         }
     }
 
-    pub(super) fn stand_behind(&mut self, key: u32) {
+    pub(super) fn wait_behind_disk(&mut self, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(disk) = self.disks.get_mut(connection.disk) else { return };
         if !std::mem::replace(&mut connection.behind, true) {
@@ -68,7 +69,7 @@ impl Reactor {
 
     /// Less waits on a disk: those behind it go on with a command each, in turn, as far as
     /// there is room. While somebody is left something waits, and will start.
-    pub(super) fn follow(&mut self, disk: u32) {
+    pub(super) fn serve_behind_disk(&mut self, disk: u32) {
         while let Some(core) = self.disks.get_mut(disk).map(|disk| &mut disk.core)
             && let Some(key) = core.behind.pop_front()
         {
@@ -85,7 +86,7 @@ impl Reactor {
             let Some(at) = self.disks.get_mut(disk) else { return };
             let entry = std::mem::take(&mut at.core.entry);
             let starved = self.connections.get(key).and_then(Connection::starved);
-            if entry == Entry::One && starved == Some(Refusal::Turns) {
+            if entry == Entry::One && starved == Some(Refusal::Admission) {
                 self.stay_first(disk, key);
                 return;
             }
@@ -103,24 +104,24 @@ impl Reactor {
     }
 
     /// A connection waits for the portion of its datastore.
-    pub(super) fn join_crowd(&mut self, key: u32) {
+    pub(super) fn wait_for_portion(&mut self, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let disk = self.disks.get(connection.disk);
         let Some(store) = disk.and_then(|disk| disk.core.store()) else { return };
-        if !std::mem::replace(&mut connection.crowded, true) {
-            self.crowds.entry(store).or_default().push_back(key);
-            self.start_looking();
+        if !std::mem::replace(&mut connection.waits_for_portion, true) {
+            self.portion_lines.entry(store).or_default().push_back(key);
+            self.watch_for_stalls();
         }
     }
 
     /// Lets the first of those that wait for the portion of each datastore try again;
     /// true if one of them is served.
-    pub(super) fn admit(&mut self) -> bool {
-        if self.let_strays_go() {
+    pub(super) fn serve_portion_lines(&mut self) -> bool {
+        if self.release_moved() {
             return true;
         }
-        for store in self.crowds.keys().copied().collect::<Vec<_>>() {
-            let first = self.crowds.get(&store).and_then(VecDeque::front).copied();
+        for store in self.portion_lines.keys().copied().collect::<Vec<_>>() {
+            let first = self.portion_lines.get(&store).and_then(VecDeque::front).copied();
             let Some(key) = first else { continue };
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
@@ -134,11 +135,11 @@ impl Reactor {
             let disk = connection.disk;
             self.worked.push(key);
             if !waits {
-                self.leave_crowd(key);
+                self.stop_waiting_for_portion(key);
             }
             match refusal {
-                Some(Refusal::Memory) => self.stand_in_line(key),
-                Some(Refusal::Turns) => self.stand_behind(key),
+                Some(Refusal::Memory) => self.wait_for_memory(key),
+                Some(Refusal::Admission) => self.wait_behind_disk(key),
                 _ => {}
             }
             // What it has begun may have been answered at once.
@@ -152,49 +153,49 @@ impl Reactor {
 
     /// Those whose disks have moved wait for another datastore's portion than theirs, and
     /// begin anew; true if there are any.
-    fn let_strays_go(&mut self) -> bool {
+    fn release_moved(&mut self) -> bool {
         let store_of = |key: &u32| {
             let connection = self.connections.get(*key)?;
             self.disks.get(connection.disk)?.core.store()
         };
-        let crowds = self.crowds.iter();
-        let strays = crowds.flat_map(|(store, crowd)| {
-            crowd.iter().copied().filter(|key| store_of(key) != Some(*store))
+        let portion_lines = self.portion_lines.iter();
+        let strays = portion_lines.flat_map(|(store, line)| {
+            line.iter().copied().filter(|key| store_of(key) != Some(*store))
         });
         let strays: Vec<u32> = strays.collect();
         for key in &strays {
-            self.leave_crowd(*key);
+            self.stop_waiting_for_portion(*key);
             self.touch(*key);
         }
         !strays.is_empty()
     }
 
     /// A connection waits for no portion any more.
-    pub(super) fn leave_crowd(&mut self, key: u32) {
+    pub(super) fn stop_waiting_for_portion(&mut self, key: u32) {
         if let Some(connection) = self.connections.get_mut(key)
-            && std::mem::take(&mut connection.crowded)
+            && std::mem::take(&mut connection.waits_for_portion)
             && let Some(disk) = self.disks.get(connection.disk)
         {
             // Whoever is the first now is asked next.
             disk.core.holds.set_reserved(false);
         }
-        self.crowds.retain(|_, crowd| {
-            crowd.retain(|waiting| *waiting != key);
-            !crowd.is_empty()
+        self.portion_lines.retain(|_, line| {
+            line.retain(|waiting| *waiting != key);
+            !line.is_empty()
         });
     }
 
-    fn start_looking(&mut self) {
-        if !std::mem::replace(&mut self.looking, true) {
-            let token = Token { owner: Owner::Reactor, tag: LOOK_TIMER };
-            self.cx.timers.set(self.cx.now.plus(LOOK), token);
+    fn watch_for_stalls(&mut self) {
+        if !std::mem::replace(&mut self.watches_stalls, true) {
+            let token = Token { owner: Owner::Reactor, tag: STALL_TIMER };
+            self.cx.timers.set(self.cx.now.plus(STALL_CHECK), token);
         }
     }
 
     /// While someone waits for memory, closes connections that sit on theirs.
-    pub(super) fn look(&mut self) {
-        self.looking = false;
-        if self.line.is_empty() && self.crowds.is_empty() {
+    pub(super) fn close_stalled(&mut self) {
+        self.watches_stalls = false;
+        if self.memory_line.is_empty() && self.portion_lines.is_empty() {
             return;
         }
         for key in self.connections.keys() {
@@ -205,6 +206,6 @@ impl Reactor {
                 self.touch(key);
             }
         }
-        self.start_looking();
+        self.watch_for_stalls();
     }
 }

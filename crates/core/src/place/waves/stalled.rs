@@ -1,4 +1,4 @@
-//! Moves that stand still, and for how long they are waited for.
+//! Stalled moves: moves that stand still, and for how long the plan waits for them.
 //!
 //! What was copied is kept as long as there is hope: hours of copying are in it, and to go
 //! on costs a moment. So a move that stands still is not given up, but is to go on from
@@ -15,7 +15,7 @@
 
 use super::event::Action;
 use super::places::Places;
-use super::run::Run;
+use super::run::PlanRun;
 use super::task::{Fault, Stage};
 use crate::Nanos;
 
@@ -49,9 +49,9 @@ pub(super) struct Trouble {
     pub(super) again: Nanos,
 }
 
-impl Run {
+impl PlanRun {
     /// A move stands still: it waits, or is given up.
-    pub(super) fn stands(
+    pub(super) fn stalls(
         &mut self,
         at: usize,
         fault: Fault,
@@ -78,7 +78,7 @@ impl Run {
         };
         match again {
             Some(again) => {
-                self.tasks[at].stage = Stage::Standing(fault);
+                self.tasks[at].stage = Stage::Stalled(fault);
                 self.tasks[at].not_before = again;
             }
             None => self.leave(at, fault, actions),
@@ -109,7 +109,7 @@ impl Run {
         places: &mut Places,
         actions: &mut Vec<Action>,
     ) {
-        for at in self.queue.standing.iter().copied() {
+        for at in self.queue.stalled.iter().copied() {
             let (one, task) = (&self.setup.moves[at], self.tasks[at]);
             if task.not_before > now || !places.has_place(&self.setup, one, task.to) {
                 continue;
@@ -122,7 +122,7 @@ impl Run {
         }
     }
 
-    /// The datastore for which a move that waits for its turn waits now.
+    /// The datastore for which a move that waits to begin waits now.
     pub fn waits_for(&self, at: usize, now: Nanos) -> Option<usize> {
         let task = &self.tasks[at];
         let ends = [task.to, self.setup.moves[at].from];

@@ -1,4 +1,4 @@
-//! The memory of mirrored writes: what the destination's part of them is made of.
+//! The loan pool: the memory from which mirrored writes go to the destination.
 //!
 //! **Lent.** A mirrored write goes to the destination out of the guest's own
 //! buffer, which then is not free before the destination lets go of it. So that
@@ -33,9 +33,9 @@ const LENT_PART: usize = 4;
 
 /// What a mirrored write holds until the destination has answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Loan(usize);
+pub(super) struct BufferLoan(usize);
 
-impl Loan {
+impl BufferLoan {
     /// Gives back what was lent.
     pub(super) fn end(self, cx: &mut Cx) {
         cx.lent -= self.0;
@@ -43,14 +43,14 @@ impl Loan {
 }
 
 /// Finds the memory for mirrored writes, and keeps those for which there is none.
-pub(super) struct Lender {
+pub(super) struct LoanPool {
     copies: Pool,
     postponed: VecDeque<RequestId>,
 }
 
-impl Lender {
-    pub(super) fn new() -> io::Result<Lender> {
-        Ok(Lender { copies: Pool::new(COPIES)?, postponed: VecDeque::new() })
+impl LoanPool {
+    pub(super) fn new() -> io::Result<LoanPool> {
+        Ok(LoanPool { copies: Pool::new(COPIES)?, postponed: VecDeque::new() })
     }
 
     /// The bytes of a guest's write for the destination; `None` if there is no
@@ -60,16 +60,16 @@ impl Lender {
         cx: &mut Cx,
         buf: &Slice,
         reused: bool,
-    ) -> Option<(Slice, Loan)> {
+    ) -> Option<(Slice, BufferLoan)> {
         let cost = buf.cost();
         let ours = buf.is_of(&cx.buffers);
         if ours && !reused && cx.lent + cost <= cx.buffers.budget() / LENT_PART {
             cx.lent += cost;
-            return Some((buf.clone(), Loan(cost)));
+            return Some((buf.clone(), BufferLoan(cost)));
         }
         let copy = self.copies.get(buf.len())?.slice(0, buf.len());
         buf.copy_to(&copy);
-        Some((copy, Loan::default()))
+        Some((copy, BufferLoan::default()))
     }
 
     /// Remembers a write for which there is no memory.

@@ -1,4 +1,4 @@
-//! Service levels from outside: what the daemon calls.
+//! QoS control: the calls by which the daemon sets service levels.
 //!
 //! Whatever is changed here is in force when the call returns: requests that wait have
 //! been looked at again by then.

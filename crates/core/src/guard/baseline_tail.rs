@@ -1,17 +1,21 @@
-//! How many of the guest's requests take longer than a bound with hardly a copy beside
-//! them.
+//! The baseline tail: how many of the guest's requests are slower than a bound with
+//! hardly a copy beside them.
 //!
-//! If that is more than the hundredth that the bound leaves, no copier can hold it, and
-//! only who set it can mend that; so it is said. Requests are counted, and not
-//! percentiles, which remember for seconds. What was slow beside more of a copy counts as
-//! if it had not been: then it is not known whose doing it was. If it went on when the
-//! copy had stopped, that is known.
+//! # Rule
 //!
-//! Writes that wait for the destination are slow by the migration, too, but not by what
-//! is copied at the moment. Less copying does not help them; it makes them last.
+//! If these are more than the hundredth that the bound leaves, no copier can hold the
+//! bound, and the guard says so: only the operator who set the bound can change it. The
+//! module counts requests, not percentiles, which remember for seconds. Requests that are
+//! slow beside more of a copy count as *doubtful*, until
+//! [`attribution`](super::attribution) says whose doing they were.
+//!
+//! # Special case
+//!
+//! Writes that wait for the destination are slow because of the move, but not because of
+//! what is copied at the moment. Less copying does not help them; it makes them last.
 
 use super::Observation;
-use super::mirrored::Mirrored;
+use super::mirroring_cost::MirroringCost;
 use crate::Nanos;
 
 /// Hardly a copy, bytes per second: twice the least.
@@ -58,22 +62,22 @@ impl Slow {
     }
 }
 
-/// What the guest does by itself.
+/// The slow requests of the guest itself.
 #[derive(Debug, Default)]
-pub(super) struct Alone {
+pub(super) struct BaselineTail {
     /// What is copied, bytes per second.
     copied: f64,
-    /// Slow by themselves, as is known.
+    /// Slow for reasons of their own, as is known.
     slow: Slow,
-    /// The same if what has been slow beside a copy since it was last known is so, too.
+    /// The same, if the doubtful ones are so, too.
     doubtful: Slow,
     /// That is too much: by what it was over a minute, and over more.
     often: bool,
     always: bool,
-    mirrored: Mirrored,
+    mirroring: MirroringCost,
 }
 
-impl Alone {
+impl BaselineTail {
     /// Looks at a window; slow is what takes longer than the bound.
     pub(super) fn look(&mut self, seen: &Observation<'_>, bound: Nanos) {
         self.copied += SECOND * (seen.copy_rate() - self.copied);
@@ -82,7 +86,7 @@ impl Alone {
             return;
         }
         let slow = answers.longer_than(bound) as f64 / answers.len() as f64;
-        let part = if self.is_alone() { slow } else { 0.0 };
+        let part = if self.is_baseline() { slow } else { 0.0 };
         self.doubtful.look(slow);
         self.slow.look(part);
         let Slow { lately, minute, long } = self.slow;
@@ -93,34 +97,34 @@ impl Alone {
         if was && !self.often {
             (self.slow.minute, self.doubtful.minute) = (0.0, 0.0);
         }
-        self.mirrored.look(seen, LATELY);
-        if self.is_alone() {
-            self.mirrored.compare(seen);
+        self.mirroring.look(seen, LATELY);
+        if self.is_baseline() {
+            self.mirroring.compare(seen);
         }
     }
 
-    /// What was slow beside a copy was not the copy's doing: it counts, too.
-    pub(super) fn not_the_copys(&mut self) {
+    /// The doubtful requests were not the copy's doing: they count, too.
+    pub(super) fn count_doubtful(&mut self) {
         self.slow = self.doubtful;
     }
 
-    /// It may have been the copy's doing.
-    pub(super) fn may_be_the_copys(&mut self) {
+    /// The doubtful requests may have been the copy's doing: they do not count.
+    pub(super) fn drop_doubtful(&mut self) {
         self.doubtful = self.slow;
     }
 
     /// What was seen says nothing of what comes.
     pub(super) fn interrupt(&mut self) {
-        self.mirrored.interrupt();
+        self.mirroring.interrupt();
     }
 
     /// Whether there is hardly a copy.
-    fn is_alone(&self) -> bool {
+    fn is_baseline(&self) -> bool {
         self.copied <= HARDLY
     }
 
     /// The part of its requests, 0 to 1, that are slow, if those are often too many.
-    pub(super) fn often(&self) -> Option<f64> {
+    pub(super) fn slow_part(&self) -> Option<f64> {
         let Slow { lately, minute, long } = self.slow;
         let often = self.often.then_some(minute.max(lately));
         often.or_else(|| self.always.then_some(long))
@@ -128,6 +132,6 @@ impl Alone {
 
     /// Whether its writes wait for the destination for so long that it tells.
     pub(super) fn is_mirrored(&self) -> bool {
-        self.mirrored.part() > MIRRORED
+        self.mirroring.part() > MIRRORED
     }
 }

@@ -1,48 +1,52 @@
-//! The loop that keeps the guest's slowest requests below a bound.
+//! The loop that keeps the guest's 99th percentile of response times below a bound.
 //!
-//! The 99th percentile of the last second is compared with the bound (of a guest with few
-//! requests it takes longer until there are a hundred), and the rate follows as in PARDA
-//! (Gulati, Ahmad, Waldspurger, FAST 2009), against a fixed threshold and not against its
-//! own past, which is what made PARDA stable:
+//! # Rule
+//!
+//! The loop compares the 99th percentile of the last second with the bound (if the guest
+//! has few requests, of the last hundred of them), and the rate follows as in PARDA
+//! (Gulati, Ahmad, Waldspurger, FAST 2009). The threshold is fixed and not the loop's own
+//! past, which is what made PARDA stable:
 //!
 //! ```text
 //! rate(t+1) = rate(t) * (1 + G (AIM * bound / p99(t) - 1)) + BETA
 //! ```
 //!
-//! A percentile is a late and noisy signal with a knee behind it. So a window above
-//! the bound halves the rate at once, and the rate at which that happened is a ceiling
-//! that is approached again only slowly: without it the loop would run into the knee
-//! every few seconds. Long after, it is approached faster, as what it was learned from
-//! is no more.
+//! A percentile is a late and noisy signal with a knee behind it. So a window above the
+//! bound halves the rate at once, and the rate at which that happened becomes a ceiling,
+//! which the rate approaches only slowly: without it the loop would run into the knee
+//! every few seconds. Later the rate approaches the ceiling faster, as the reason for it
+//! becomes old.
 //!
-//! If halving does not help, nothing is copied, until it is known whose doing it was
-//! (`doubt`). If it was not the copy's, it was not from its beginning, and the copy goes
-//! on as if it had only been halved.
+//! If halving does not help, nothing is copied until the loop knows whose doing the
+//! slowness was ([`Attribution`]). If it was not the copy's, it never was, and the copy
+//! goes on as if the rate had only been halved.
 //!
-//! If it knows nothing, it begins with the least that a copier is given: a fast device shows what more would
-//! do only when it is done, and of a guest with few requests only after seconds.
+//! If the loop knows nothing, it begins with the least rate that a copier is given: a
+//! fast device shows only afterwards what more would do, and a guest with few requests
+//! only after seconds.
 //!
 //! # Special cases
 //!
 //! - The edges of a burst say little about the rate: the copy was faster before the
 //!   guest came. But a guest whose bursts are shorter than a window has nothing but
-//!   edges. The rate goes down by what they say, and not up.
+//!   edges. There the rate goes down, and not up.
 //! - One slow request in a window of few is a stray if nine in ten of its neighbours take
 //!   no more than half the bound: the rate is halved, as it may be the first of many, but
-//!   there is no ceiling for it.
+//!   it gets no ceiling.
 //!
 //! # Failures
 //!
-//! If the guest is above the bound whatever is copied, next to nothing is copied while it
-//! is, and it is said that the bound is out of reach (`alone`). If its writes wait for
-//! the destination meanwhile, the least is copied all the same, so that they end.
+//! If the guest is above the bound whatever is copied, next to nothing is copied
+//! meanwhile, and the status says that the bound is out of reach ([`BaselineTail`]). If
+//! its writes also wait for the destination, the least is copied all the same, so that
+//! they end.
 
 use std::collections::VecDeque;
 
-use super::alone::Alone;
-use super::doubt::{Doubt, Fall, Verdict};
-use super::experience::Within;
-use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
+use super::attribution::{Attribution, SuspectRate, Verdict};
+use super::baseline_tail::BaselineTail;
+use super::experience::LatencyExperience;
+use super::{GuardStatus, LEAST, MOST, Observation, START, Unreachable};
 use crate::Nanos;
 use crate::measure::Spread;
 
@@ -113,7 +117,7 @@ const HELD_KNOWN: u32 = 8;
 
 /// A loop that keeps response times below a bound.
 #[derive(Debug)]
-pub(super) struct Ceiling {
+pub(super) struct LatencyLoop {
     bound: Nanos,
     rate: f64,
     ceiling: f64,
@@ -123,13 +127,13 @@ pub(super) struct Ceiling {
     /// Windows since the last step.
     since: usize,
     /// Whether the rate from which it came down was too much.
-    doubt: Doubt,
+    attribution: Attribution,
     /// Windows with answers in a row in which the guest was there for a part only.
     edges: usize,
     windows: u32,
     /// Windows without answers in a row.
     silent: usize,
-    alone: Alone,
+    baseline: BaselineTail,
     p99: Option<Nanos>,
     /// The rate at which the bound was held, smoothed, and the steps in that.
     held: f64,
@@ -137,21 +141,21 @@ pub(super) struct Ceiling {
     experienced: bool,
 }
 
-impl Ceiling {
+impl LatencyLoop {
     /// A loop for this bound, above zero.
     pub(super) fn new(bound: Nanos) -> Self {
-        Ceiling {
+        LatencyLoop {
             bound,
             rate: LEAST,
             ceiling: MOST,
             rises: 0.0,
             recent: VecDeque::new(),
             since: 0,
-            doubt: Doubt::default(),
+            attribution: Attribution::default(),
             edges: 0,
             windows: 0,
             silent: 0,
-            alone: Alone::default(),
+            baseline: BaselineTail::default(),
             p99: None,
             held: 0.0,
             held_steps: 0,
@@ -161,11 +165,11 @@ impl Ceiling {
 
     /// The same loop, beginning below the rate that an earlier
     /// one held whose bound was no higher.
-    pub(super) fn like(self, known: &Within) -> Self {
+    pub(super) fn like(self, known: &LatencyExperience) -> Self {
         if known.bound > self.bound {
             return self;
         }
-        Ceiling { rate: (known.rate * BEGIN).max(LEAST), experienced: true, ..self }
+        LatencyLoop { rate: (known.rate * BEGIN).max(LEAST), experienced: true, ..self }
     }
 
     /// Whether it began so.
@@ -174,18 +178,18 @@ impl Ceiling {
     }
 
     /// The rate at which the bound was held, if that is known.
-    pub(super) fn held(&self) -> Option<Within> {
+    pub(super) fn held(&self) -> Option<LatencyExperience> {
         let known = self.held_steps >= HELD_KNOWN && self.held >= LEAST;
-        known.then_some(Within { rate: self.held, bound: self.bound })
+        known.then_some(LatencyExperience { rate: self.held, bound: self.bound })
     }
 
     /// Looks at a window.
     pub(super) fn step(&mut self, seen: &Observation<'_>) {
         let answers = !seen.guest.response.is_empty();
-        self.alone.look(seen, self.bound);
+        self.baseline.look(seen, self.bound);
         self.silent = if answers { 0 } else { self.silent.saturating_add(1) };
         if self.silent == LONGEST {
-            self.alone = Alone::default();
+            self.baseline = BaselineTail::default();
             self.interrupt();
         }
         if answers {
@@ -198,9 +202,9 @@ impl Ceiling {
         let mut all = Spread::default();
         self.recent.iter().for_each(|it| all.merge(it));
         self.p99 = percentile(&all);
-        if self.alone.is_mirrored() || seen.copied > 0 && !seen.is_busy() {
+        if self.baseline.is_mirrored() || seen.copied > 0 && !seen.is_busy() {
             // Something is copied all the time: nobody can tell whose doing it is.
-            self.doubt.end();
+            self.attribution.dismiss();
         }
         let tells = answers && (seen.is_busy() || self.edges >= RECENT);
         if let Some(p99) = self.p99.filter(|_| tells) {
@@ -212,13 +216,13 @@ impl Ceiling {
     pub(super) fn interrupt(&mut self) {
         self.recent.clear();
         self.p99 = None;
-        self.doubt.end();
-        self.alone.interrupt();
+        self.attribution.dismiss();
+        self.baseline.interrupt();
     }
 
     /// The busy rate, bytes per second.
     pub(super) fn rate(&self) -> u64 {
-        let least = if self.alone.is_mirrored() { LEAST } else { 0.0 };
+        let least = if self.baseline.is_mirrored() { LEAST } else { 0.0 };
         if self.rate < LEAST { least as u64 } else { self.rate as u64 }
     }
 
@@ -228,17 +232,21 @@ impl Ceiling {
         self.p99
     }
 
-    /// How it stands.
-    pub(super) fn standing(&self) -> Standing {
-        match self.alone.often() {
-            Some(slow) if self.alone.is_mirrored() => {
-                Standing::Unreachable(Unreachable::MirrorLatency { slow })
+    /// Whether the bound is held.
+    pub(super) fn status(&self) -> GuardStatus {
+        match self.baseline.slow_part() {
+            Some(slow) if self.baseline.is_mirrored() => {
+                GuardStatus::Unreachable(Unreachable::MirrorLatency { slow })
             }
-            Some(slow) => Standing::Unreachable(Unreachable::OwnLatency { slow }),
-            None if self.windows < RECENT as u32 => Standing::Learning,
-            None if self.p99.is_some_and(|p99| p99 > self.bound) => Standing::Converging,
-            None if self.doubt.is_open() || self.rate() == 0 => Standing::Learning,
-            None => Standing::Holding,
+            Some(slow) => GuardStatus::Unreachable(Unreachable::OwnLatency { slow }),
+            None if self.windows < RECENT as u32 => GuardStatus::Learning,
+            None if self.p99.is_some_and(|p99| p99 > self.bound) => {
+                GuardStatus::Converging
+            }
+            None if self.attribution.is_open() || self.rate() == 0 => {
+                GuardStatus::Learning
+            }
+            None => GuardStatus::Holding,
         }
     }
 
@@ -270,12 +278,12 @@ impl Ceiling {
         let slow = seen.guest.response.longer_than(self.bound);
         let here = slow as f64 > HERE * seen.guest.response.len() as f64;
         let few = seen.guest.response.len() < FEW_HERE;
-        match self.doubt.look(here && (slow > 1 || few), seen.copied == 0) {
-            Some(Verdict::NotTheCopy(fall)) => return self.go_on(fall),
-            Some(Verdict::TheCopy) => self.alone.may_be_the_copys(),
+        match self.attribution.look(here && (slow > 1 || few), seen.copied == 0) {
+            Some(Verdict::NotTheCopy(suspect)) => return self.go_on(suspect),
+            Some(Verdict::TheCopy) => self.baseline.drop_doubtful(),
             None => {}
         }
-        if self.doubt.is_open() {
+        if self.attribution.is_open() {
             return;
         }
         // Of few requests none speaks for itself.
@@ -295,13 +303,13 @@ impl Ceiling {
         self.since = 0;
         // What came in gaps is not beside the guest.
         self.hold(seen.copy_rate().min(self.rate));
-        self.doubt.end();
-        self.alone.may_be_the_copys();
+        self.attribution.dismiss();
+        self.baseline.drop_doubtful();
         let aim = if self.are_few() { AIM_FEW } else { AIM };
         let short = aim * self.bound.0 as f64 / (p99.0 as f64).max(1.0);
         let factor = 1.0 + G * (short - 1.0);
         let used = (2.0 * seen.copy_rate()).max(START).max(self.rate);
-        let rise = if self.doubt.was_the_copy() {
+        let rise = if self.attribution.was_the_copy() {
             RISE_LITTLE
         } else {
             self.rises += 1.0;
@@ -312,11 +320,11 @@ impl Ceiling {
     }
 
     /// That rate was not too much: it goes on, as if it had only been halved.
-    fn go_on(&mut self, fall: Fall) {
-        (self.ceiling, self.rate) = (fall.ceiling, (fall.rate * DOWN).max(LEAST));
+    fn go_on(&mut self, suspect: SuspectRate) {
+        (self.ceiling, self.rate) = (suspect.ceiling, (suspect.rate * DOWN).max(LEAST));
         self.since = 0;
         self.recent.clear();
-        self.alone.not_the_copys();
+        self.baseline.count_doubtful();
     }
 
     /// Copies less: half, and nothing if that does not help.
@@ -325,7 +333,7 @@ impl Ceiling {
             self.rate *= DOWN;
             return;
         }
-        let Ceiling { rate, ceiling, .. } = *self;
+        let LatencyLoop { rate, ceiling, .. } = *self;
         // In an edge it may have been the copy of the gap before it.
         if copies && self.edges == 0 {
             self.ceiling = ceiling.min(rate * CEILING).max(LEAST);
@@ -335,7 +343,7 @@ impl Ceiling {
             // What was seen at that rate is not held against the next.
             self.recent.clear();
         }
-        let helps = !self.doubt.begin(rate, ceiling);
+        let helps = !self.attribution.suspect(rate, ceiling);
         self.rate = if helps { rate * DOWN } else { rate.min(LEAST / 2.0) };
     }
 }

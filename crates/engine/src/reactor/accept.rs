@@ -1,4 +1,4 @@
-//! The way in: listening, shaking hands, and handing over to a disk's reactor.
+//! Accepting connections: listening, shaking hands, and handing over to a disk's reactor.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::export::handshake::{Handshake, Progress};
 use crate::export::{ACCEPTS_MAX, CONNECTIONS_MAX, HANDSHAKES_MAX};
 use crate::io::{Completion, Fd, Op, Owner, Token};
 use crate::listener::{Accepted, Bound};
-use crate::mailbox::Letter;
+use crate::mailbox::ReactorMessage;
 
 impl Reactor {
     /// Starts to accept connections.
@@ -97,10 +97,10 @@ impl Reactor {
         // The disk may have gone in the meantime; then so does the client.
         let Some((_, place)) = self.shared.directory.find(&ready.name) else { return };
         let (session, leftover) = (ready.session, ready.leftover);
-        let letter: Letter = Box::new(move |reactor| {
+        let message: ReactorMessage = Box::new(move |reactor| {
             reactor.adopt(place.index, socket, session, &leftover);
         });
-        self.shared.mailboxes[place.reactor].post(letter);
+        self.shared.mailboxes[place.reactor].post(message);
     }
 
     /// Takes over a connection that has shaken hands.

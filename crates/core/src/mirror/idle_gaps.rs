@@ -7,7 +7,7 @@
 //! twenty times in a second, and no comparison of its IO/s with the copy and without it
 //! shows that: the copier uses its gaps in both. So coming back has a price of its own,
 //! which is how much longer the first answer takes after a gap that was used than after
-//! one that was left alone. For every second that the guest is there, it may wait for
+//! one that was left alone. For every second that the guest is active, it may wait for
 //! [`SHARE`] of that at the ends of gaps; some is saved up, and where nothing is, gaps
 //! are left alone.
 //!
@@ -53,26 +53,26 @@ pub(super) const LONG: Nanos = Nanos::from_millis(250);
 
 /// What the ends of gaps cost, and what they may cost.
 #[derive(Debug)]
-pub(super) struct Gaps {
+pub(super) struct IdleGaps {
     /// How long first answers take, nanoseconds, after gaps that were used.
     used: Mean,
     /// And after those that were left alone.
     left: Mean,
     /// How long the guest may yet wait at the ends of gaps, nanoseconds.
     saved: f64,
-    /// Gaps so far, to leave some alone.
+    /// IdleGaps so far, to leave some alone.
     count: u32,
 }
 
-impl Gaps {
+impl IdleGaps {
     pub(super) fn new() -> Self {
         let (used, left) = (Mean::default(), Mean::default());
-        Gaps { used, left, saved: SAVED_MAX, count: 1 }
+        IdleGaps { used, left, saved: SAVED_MAX, count: 1 }
     }
 
-    /// The guest was there for so long.
-    pub(super) fn earn(&mut self, there: Nanos) {
-        self.saved = (self.saved + SHARE * there.0 as f64).min(SAVED_MAX);
+    /// The guest was active for so long.
+    pub(super) fn earn(&mut self, active: Nanos) {
+        self.saved = (self.saved + SHARE * active.0 as f64).min(SAVED_MAX);
     }
 
     /// Whether the gap that begins now may be used before it is long.
@@ -111,15 +111,15 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    const THERE: Nanos = Nanos::from_millis(10);
+    const ACTIVE: Nanos = Nanos::from_millis(10);
     const USUAL: Nanos = Nanos::from_millis(1);
 
-    /// So many gaps of a guest that is there for 10 ms between two; a first answer takes
+    /// So many gaps of a guest that is active for 10 ms between two; a first answer takes
     /// so much longer after one that is used. Gives the part that is.
-    fn used(gaps: &mut Gaps, cost: Nanos, count: u32) -> f64 {
+    fn used(gaps: &mut IdleGaps, cost: Nanos, count: u32) -> f64 {
         let mut used = 0;
         for _ in 0..count {
-            gaps.earn(THERE);
+            gaps.earn(ACTIVE);
             let uses = gaps.may_use();
             used += u32::from(uses);
             let took = if uses { USUAL.plus(cost) } else { USUAL };
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn gaps_whose_ends_cost_something_are_used_as_far_as_that_is_little() {
-        let mut gaps = Gaps::new();
+        let mut gaps = IdleGaps::new();
         used(&mut gaps, Nanos::from_millis(2), 1000);
         let part = used(&mut gaps, Nanos::from_millis(2), 10_000);
         // Of 10 ms a two-hundredth is 0.05 ms: one gap in 40.
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn gaps_whose_ends_cost_nothing_are_used() {
-        let mut gaps = Gaps::new();
+        let mut gaps = IdleGaps::new();
         used(&mut gaps, Nanos(0), 1000);
         let part = used(&mut gaps, Nanos(0), 1000);
         assert!(part > 0.85, "{part}");
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_device_that_has_become_fast_is_found_out() {
-        let mut gaps = Gaps::new();
+        let mut gaps = IdleGaps::new();
         used(&mut gaps, Nanos::from_millis(100), 10_000);
         used(&mut gaps, Nanos(0), 100_000);
         let part = used(&mut gaps, Nanos(0), 1000);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_device_that_has_become_slow_is_found_out() {
-        let mut gaps = Gaps::new();
+        let mut gaps = IdleGaps::new();
         used(&mut gaps, Nanos(0), 1000);
         used(&mut gaps, Nanos::from_millis(2), 200);
         let part = used(&mut gaps, Nanos::from_millis(2), 1000);

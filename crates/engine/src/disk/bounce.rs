@@ -1,9 +1,9 @@
-//! Writes whose bytes nobody changes any more.
+//! Bounce buffers: writes whose bytes the guest cannot change any more.
 //!
-//! A copy is made of what is in a guest's memory; what is in a buffer of ours is left
-//! where it is. How much of guests' memory is under way is bounded where it comes in
-//! (`export::vhost`); what a disk usually needs is kept while it moves, and what it
-//! needs beyond that for one write alone.
+//! If a write's bytes are in the guest's memory, the disk copies them into a bounce buffer;
+//! bytes in a buffer of the engine stay where they are. `export::vhost` bounds how much of
+//! guests' memory is under way. A disk keeps the bounce buffers that it usually needs while
+//! it moves, and gets one for a single write beyond that.
 
 use crate::buffer::{Buf, Pool};
 use crate::image::ImageOp;
@@ -12,11 +12,11 @@ use crate::io::Errno;
 /// What is kept: some sixty writes of 64 KiB.
 const KEPT: usize = 4 << 20;
 
-/// Memory for the copies of one disk.
+/// The bounce buffers of one disk.
 #[derive(Default)]
-pub(super) struct Private(Option<Pool>);
+pub(super) struct BounceBuffers(Option<Pool>);
 
-impl Private {
+impl BounceBuffers {
     /// Gives a write a copy of its bytes, if they are a guest's.
     pub(super) fn make(&mut self, op: &mut ImageOp) -> Result<(), Errno> {
         let ImageOp::Write { buf, .. } = op else { return Ok(()) };
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn a_write_of_any_length_has_its_copy_however_much_is_under_way() {
-        let mut private = Private::default();
+        let mut bounce = BounceBuffers::default();
         let mut held = Vec::new();
         for len in (512..=1 << 20).step_by(37 * 512) {
-            let buf = private.get(len).expect("memory for a copy");
+            let buf = bounce.get(len).expect("memory for a copy");
             assert!(buf.capacity() >= len);
             held.push(buf);
         }

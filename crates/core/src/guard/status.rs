@@ -1,12 +1,12 @@
-//! How a guard stands, in words.
+//! A guard's status, in words.
 
 use std::fmt;
 
 use crate::Bytes;
 
-/// How a target stands.
+/// Whether a guard keeps its promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Standing {
+pub enum GuardStatus {
     /// Not enough was seen yet.
     Learning,
     /// It is held.
@@ -21,7 +21,7 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unreachable {
     /// Even this little copying costs the guest too much. It is copied only while the
-    /// guest is gone, and tried again after a while.
+    /// guest is idle, and tried again after a while.
     CopyCosts {
         /// Bytes per second.
         rate: u64,
@@ -35,7 +35,7 @@ pub enum Unreachable {
         loss: f64,
     },
     /// More of the guest's requests take longer than a bound leaves, with hardly a copy
-    /// beside them. It is copied while they do not, or while the guest is gone.
+    /// beside them. It is copied while they do not, or while the guest is idle.
     OwnLatency {
         /// The part of them, 0 to 1.
         slow: f64,
@@ -78,13 +78,13 @@ impl fmt::Display for Unreachable {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for GuardStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::Learning => f.pad("learning"),
-            Standing::Holding => f.pad("holding"),
-            Standing::Converging => f.pad("converging"),
-            Standing::Unreachable(why) => write!(f, "unreachable: {why}"),
+            GuardStatus::Learning => f.pad("learning"),
+            GuardStatus::Holding => f.pad("holding"),
+            GuardStatus::Converging => f.pad("converging"),
+            GuardStatus::Unreachable(why) => write!(f, "unreachable: {why}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What keeps machines from being moved to and fro.
+//! The cooldown of machines, which keeps them from being moved to and fro.
 //!
 //! **Hold.** Loads must have differed, or a host must have had too little, for some rounds
 //! in a row before anything moves because of it: most of what is seen once is gone in the
@@ -26,9 +26,9 @@ const SOON: u64 = 4;
 /// cooldown is: what is tried again at once fails again.
 const FAILED_LEAST: Nanos = Nanos::from_secs(60);
 
-/// How long what is waited.
+/// How many rounds DRS waits, and how long machines stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
+pub struct CooldownSettings {
     /// For so many rounds in a row something must not be right.
     pub rounds: u32,
     /// A machine that has moved stays for so long.
@@ -39,10 +39,10 @@ pub struct Hold {
     pub foreign: Nanos,
 }
 
-impl Default for Hold {
+impl Default for CooldownSettings {
     /// Three rounds; ten minutes to a day; an hour.
-    fn default() -> Hold {
-        Hold {
+    fn default() -> CooldownSettings {
+        CooldownSettings {
             rounds: 3,
             cooldown: Nanos::from_secs(600),
             longest: Nanos::from_secs(24 * 3600),
@@ -53,7 +53,7 @@ impl Default for Hold {
 
 /// What is known of a machine's moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct VmHistory {
     /// The host where it was put or seen last.
     pub host: String,
     /// When it was moved as recommended.
@@ -68,32 +68,32 @@ pub struct Known {
 
 /// What is known of all machines' moves, and for how long something was not right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Calm {
+pub struct Cooldowns {
     rounds: u32,
-    known: BTreeMap<String, Known>,
+    histories: BTreeMap<String, VmHistory>,
 }
 
-impl Calm {
+impl Cooldowns {
     /// What is known of machines.
-    pub fn known(&self) -> impl Iterator<Item = (&String, &Known)> {
-        self.known.iter()
+    pub fn histories(&self) -> impl Iterator<Item = (&String, &VmHistory)> {
+        self.histories.iter()
     }
 
     /// It was known before, and is again.
-    pub fn recall(&mut self, vm: String, known: Known) {
-        self.known.insert(vm, known);
+    pub fn recall(&mut self, vm: String, known: VmHistory) {
+        self.histories.insert(vm, known);
     }
 
     /// A machine is on a host. Says whether somebody else has moved it there.
     pub fn see(&mut self, now: Nanos, vm: &str, host: &str) -> bool {
-        let new = || Known {
+        let new = || VmHistory {
             host: host.into(),
             moved: None,
             times: 0,
             foreign: None,
             failed: None,
         };
-        let known = self.known.entry(vm.to_owned()).or_insert_with(new);
+        let known = self.histories.entry(vm.to_owned()).or_insert_with(new);
         let is_foreign = known.host != host;
         if is_foreign {
             host.clone_into(&mut known.host);
@@ -103,9 +103,9 @@ impl Calm {
     }
 
     /// A machine has moved as it was recommended.
-    pub fn moved(&mut self, now: Nanos, vm: &str, to: &str, hold: &Hold) {
+    pub fn moved(&mut self, now: Nanos, vm: &str, to: &str, hold: &CooldownSettings) {
         self.see(now, vm, to);
-        let Some(known) = self.known.get_mut(vm) else { return };
+        let Some(known) = self.histories.get_mut(vm) else { return };
         let soon =
             |at: Nanos| now.since(at).0 < stays(known.times, hold).0.saturating_mul(SOON);
         known.times = if known.moved.is_some_and(soon) { known.times + 1 } else { 1 };
@@ -114,9 +114,9 @@ impl Calm {
     }
 
     /// A move of a machine has failed: it is on the host where it was.
-    pub fn failed(&mut self, now: Nanos, vm: &str, host: &str, hold: &Hold) {
+    pub fn failed(&mut self, now: Nanos, vm: &str, host: &str, hold: &CooldownSettings) {
         self.see(now, vm, host);
-        let Some(known) = self.known.get_mut(vm) else { return };
+        let Some(known) = self.histories.get_mut(vm) else { return };
         let hold = at_least(hold);
         let soon = |at: Nanos| {
             now.since(at).0 < stays(known.times, &hold).0.saturating_mul(SOON)
@@ -128,7 +128,7 @@ impl Calm {
 
     /// Forgets the machines that are not among these.
     pub fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.known.retain(|vm, _| is_there(vm));
+        self.histories.retain(|vm, _| is_there(vm));
     }
 
     /// A round is over in which something was not right, or all was.
@@ -142,13 +142,18 @@ impl Calm {
     }
 
     /// Whether that is long enough.
-    pub fn is_held(&self, hold: &Hold) -> bool {
+    pub fn is_held(&self, hold: &CooldownSettings) -> bool {
         self.rounds >= hold.rounds
     }
 
     /// Why a machine stays for now, and until when.
-    pub fn pinned(&self, now: Nanos, vm: &str, hold: &Hold) -> Option<(Pinned, Nanos)> {
-        let known = self.known.get(vm)?;
+    pub fn pinned(
+        &self,
+        now: Nanos,
+        vm: &str,
+        hold: &CooldownSettings,
+    ) -> Option<(Pinned, Nanos)> {
+        let known = self.histories.get(vm)?;
         let foreign = known.foreign.map(|at| (Pinned::Foreign, at.plus(hold.foreign)));
         let usual = stays(known.times, hold);
         let cooling = known.moved.map(|at| (Pinned::Cooling, at.plus(usual)));
@@ -161,13 +166,17 @@ impl Calm {
 }
 
 /// How long what is waited after a move that failed.
-fn at_least(hold: &Hold) -> Hold {
+fn at_least(hold: &CooldownSettings) -> CooldownSettings {
     let least = |span: Nanos| span.max(FAILED_LEAST);
-    Hold { cooldown: least(hold.cooldown), longest: least(hold.longest), ..*hold }
+    CooldownSettings {
+        cooldown: least(hold.cooldown),
+        longest: least(hold.longest),
+        ..*hold
+    }
 }
 
 /// How long a machine stays that has moved so many times in a row.
-fn stays(times: u32, hold: &Hold) -> Nanos {
+fn stays(times: u32, hold: &CooldownSettings) -> Nanos {
     let doubled = 1_u64.checked_shl(times.saturating_sub(1)).unwrap_or(u64::MAX);
     Nanos(hold.cooldown.0.saturating_mul(doubled)).min(hold.longest)
 }

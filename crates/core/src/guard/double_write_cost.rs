@@ -1,22 +1,28 @@
-//! What it costs the guest that the source is slower for mirrored writes.
+//! The double-write cost: how much slower the source is because each write goes to both
+//! images.
 //!
-//! Where both images share a device, a write's twin takes the time of the same device,
-//! and all requests are slower for it. Nobody waits for the destination then, and no
-//! pause of the copy shows it: it lasts until the copy ends.
+//! # Rule
 //!
-//! An application that writes one place after the other shows it by itself. Now all that
-//! it writes has been copied, and goes to both images, and now nothing: stretches of the
-//! one are compared with those of the other right before and after them,
+//! If both images share a device, the second write takes time of the same device, and all
+//! requests are slower for it. Nobody waits for the destination then, and no baseline
+//! shows the cost: it lasts until the copy ends.
+//!
+//! A sequential writer shows it by itself. At one time all that it writes has been copied
+//! and goes to both images, at another time nothing. The module compares stretches of the
+//! one kind with stretches of the other right before and after them,
 //!
 //! ```text
 //!   to one | to both | to one        loss = 1 - IO/s(to both) / IO/s(to one)
 //!   to both | to one | to both
 //! ```
 //!
-//! and the loss counts for that part of the writes that goes to both. Nothing is told of
-//! an application that reads as well, or writes anywhere: each of its windows has as many
-//! mirrored writes as the one before. What a log showed is forgotten when it has been
-//! none for a while.
+//! and the loss counts for that part of the writes that goes to both.
+//!
+//! # Special cases
+//!
+//! - An application that also reads, or writes anywhere, shows nothing: each of its
+//!   windows has as many mirrored writes as the one before.
+//! - What a log showed is forgotten when the application has been no log for a while.
 
 use std::collections::VecDeque;
 
@@ -72,7 +78,7 @@ impl Stretch {
 
 /// A loop that compares writes to both images with those to one.
 #[derive(Debug, Default)]
-pub(super) struct Twice {
+pub(super) struct DoubleWriteCost {
     /// The last three at most, the newest first.
     stretches: VecDeque<Stretch>,
     /// Comparisons, their mean and their variance, smoothed.
@@ -85,7 +91,7 @@ pub(super) struct Twice {
     strange: u32,
 }
 
-impl Twice {
+impl DoubleWriteCost {
     /// Looks at a window with hardly a copy.
     pub(super) fn look(&mut self, seen: &Observation<'_>) {
         let (all, writes) = (seen.guest.total().operations, seen.guest.write.operations);
@@ -96,7 +102,7 @@ impl Twice {
             self.interrupt();
             self.strange += 1;
             if self.strange >= NO_LOG {
-                *self = Twice::default();
+                *self = DoubleWriteCost::default();
             }
             return;
         }
@@ -120,7 +126,7 @@ impl Twice {
     }
 
     /// The part of its IO/s, 0 to 1, that the guest loses; nothing if it may be chance.
-    pub(super) fn costs(&self) -> f64 {
+    pub(super) fn loss(&self) -> f64 {
         if self.count < FEW {
             return 0.0;
         }

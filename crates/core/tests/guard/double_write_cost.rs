@@ -1,7 +1,7 @@
 //! A log whose writes go now to both images, and now to one.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Guard, Observation, Standing, Unreachable, Way};
+use sterna_core::guard::{Guard, GuardStatus, Observation, Remaining, Unreachable};
 use sterna_core::measure::Window;
 
 use crate::plant::WINDOW;
@@ -26,10 +26,10 @@ const STEADY: Log = Log { cost: 0.0, reads: 0.0, noise: 0.1, wander: 0.5 };
 
 impl Log {
     /// Beside it for so many seconds; how the guard stands then.
-    fn stands_after(&self, seconds: u64, seed: u64) -> Standing {
+    fn stands_after(&self, seconds: u64, seed: u64) -> GuardStatus {
         let mut guard = Guard::new(keep_97());
         self.show(&mut guard, seconds, seed);
-        guard.standing()
+        guard.status()
     }
 
     fn show(&self, guard: &mut Guard, seconds: u64, seed: u64) {
@@ -52,12 +52,12 @@ impl Log {
                 guest: &guest,
                 // So little that it does not matter, in whichever turn.
                 copied: 1 << 16,
-                gone: Nanos(0),
-                mirrored: Nanos(0),
+                idle: Nanos(0),
+                mirror_wait: Nanos(0),
                 mirrored_writes: if to_both { answers - reads } else { 0 },
                 idle_processors: Some(1.0),
             };
-            guard.step(&seen, Way::default());
+            guard.step(&seen, Remaining::default());
         }
     }
 }
@@ -66,9 +66,9 @@ impl Log {
 fn that_the_source_is_slower_for_writes_to_both_images_is_named() {
     for seed in 0..200 {
         let log = Log { cost: 0.3, ..STEADY };
-        let standing = log.stands_after(90, seed);
-        let Standing::Unreachable(Unreachable::MirrorCosts { loss }) = standing else {
-            panic!("seed {seed}: {standing}");
+        let status = log.stands_after(90, seed);
+        let GuardStatus::Unreachable(Unreachable::MirrorCosts { loss }) = status else {
+            panic!("seed {seed}: {status}");
         };
         // Half of its writes cost three tenths.
         assert!((0.10..0.16).contains(&loss), "seed {seed}: {loss}");
@@ -79,9 +79,9 @@ fn that_the_source_is_slower_for_writes_to_both_images_is_named() {
 fn what_may_be_chance_is_not_named() {
     for seed in 0..200 {
         for reads in [0.0, 0.05] {
-            let standing = Log { reads, ..STEADY }.stands_after(90, seed);
-            let named = matches!(standing, Standing::Unreachable(_));
-            assert!(!named, "seed {seed}, {reads}: {standing}");
+            let status = Log { reads, ..STEADY }.stands_after(90, seed);
+            let named = matches!(status, GuardStatus::Unreachable(_));
+            assert!(!named, "seed {seed}, {reads}: {status}");
         }
     }
 }
@@ -89,16 +89,16 @@ fn what_may_be_chance_is_not_named() {
 #[test]
 fn of_an_application_that_reads_as_well_nothing_is_told() {
     // It may be slower for what it reads.
-    let standing = Log { cost: 0.3, reads: 0.3, ..STEADY }.stands_after(90, 1);
-    assert!(!matches!(standing, Standing::Unreachable(_)), "{standing}");
+    let status = Log { cost: 0.3, reads: 0.3, ..STEADY }.stands_after(90, 1);
+    assert!(!matches!(status, GuardStatus::Unreachable(_)), "{status}");
 }
 
 #[test]
 fn what_a_log_showed_is_not_held_against_what_comes_after_it() {
     let mut guard = Guard::new(keep_97());
     Log { cost: 0.3, ..STEADY }.show(&mut guard, 90, 1);
-    let named = |guard: &Guard| matches!(guard.standing(), Standing::Unreachable(_));
-    assert!(named(&guard), "{}", guard.standing());
+    let named = |guard: &Guard| matches!(guard.status(), GuardStatus::Unreachable(_));
+    assert!(named(&guard), "{}", guard.status());
     Log { reads: 0.4, ..STEADY }.show(&mut guard, 10, 1);
-    assert!(!named(&guard), "{}", guard.standing());
+    assert!(!named(&guard), "{}", guard.status());
 }

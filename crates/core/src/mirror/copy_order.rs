@@ -33,7 +33,7 @@ const SEGMENTS_MAX: u64 = 65536;
 
 /// Segments that are left, and the one that is being gone through.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct CopyOrder {
     /// Regions of the disk.
     regions: u64,
     /// Regions of a segment, a power of two.
@@ -52,13 +52,13 @@ pub(super) struct Course {
     recurs: bool,
 }
 
-impl Course {
-    /// A course through a disk of so many regions, in segments of at least so many.
-    pub(super) fn new(regions: u64, least: u64) -> Course {
+impl CopyOrder {
+    /// The order of a disk of so many regions, in segments of at least so many.
+    pub(super) fn new(regions: u64, least: u64) -> CopyOrder {
         let enough = regions.div_ceil(SEGMENTS_MAX).next_power_of_two();
         let segment = least.max(1).next_power_of_two().max(enough);
         let segments = regions.div_ceil(segment);
-        Course {
+        CopyOrder {
             regions,
             segment,
             left: Bits::all(segments),
@@ -180,53 +180,53 @@ mod tests {
     use super::*;
 
     /// The first regions of all segments, in their order.
-    fn order(course: &mut Course, head: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
+    fn order(copy_order: &mut CopyOrder, head: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
         let mut starts = Vec::new();
-        while course.go_on(head(starts.len() as u64)) {
-            starts.push(course.current().start);
+        while copy_order.go_on(head(starts.len() as u64)) {
+            starts.push(copy_order.current().start);
         }
-        assert_eq!(course.ahead(), 0);
+        assert_eq!(copy_order.ahead(), 0);
         starts
     }
 
     #[test]
     fn with_nobody_to_get_out_of_the_way_of_it_goes_forward() {
-        let mut course = Course::new(1000, 4);
-        let starts = order(&mut course, |_| None);
+        let mut copy_order = CopyOrder::new(1000, 4);
+        let starts = order(&mut copy_order, |_| None);
         assert_eq!(starts, (0..1000).step_by(4).collect::<Vec<_>>());
-        assert!(!course.go_on(None));
+        assert!(!copy_order.go_on(None));
     }
 
     #[test]
     fn before_a_log_it_goes_backward_and_ends_where_the_log_is() {
-        let starts = order(&mut Course::new(32, 4), |_| Some(13));
+        let starts = order(&mut CopyOrder::new(32, 4), |_| Some(13));
         assert_eq!(starts, [8, 4, 0, 28, 24, 20, 16, 12]);
     }
 
     #[test]
     fn a_log_half_as_fast_as_the_copier_never_comes_to_what_is_copied() {
-        let mut course = Course::new(64, 4);
+        let mut copy_order = CopyOrder::new(64, 4);
         let mut starts = Vec::new();
         for turn in 0..16 {
             let (before, at) = (30 + turn * 2, 32 + turn * 2);
-            course.passes(before, at);
+            copy_order.passes(before, at);
             assert!(!starts.contains(&(at / 4 * 4)), "{at} is copied: {starts:?}");
-            assert!(course.go_on(Some(at)));
-            starts.push(course.current().start);
+            assert!(copy_order.go_on(Some(at)));
+            starts.push(copy_order.current().start);
         }
         // Backward from where it began, and when that is half of the disk, behind it.
         assert_eq!(starts[..6], [24, 20, 16, 12, 8, 36]);
-        assert!(!course.go_on(None), "that was all");
+        assert!(!copy_order.go_on(None), "that was all");
     }
 
     #[test]
     fn where_a_journal_goes_around_is_copied_last() {
-        let mut course = Course::new(64, 4);
+        let mut copy_order = CopyOrder::new(64, 4);
         // From 16 to 28 and again.
         for (from, to) in [(16, 20), (20, 28), (16, 20)] {
-            course.passes(from, to);
+            copy_order.passes(from, to);
         }
-        let starts = order(&mut course, |_| Some(20));
+        let starts = order(&mut copy_order, |_| Some(20));
         assert_eq!(starts[..3], [12, 8, 4]);
         assert_eq!(starts[12..], [16, 28, 24, 20]);
     }
@@ -234,19 +234,19 @@ mod tests {
     #[test]
     fn all_of_a_disk_is_gone_through_whatever_the_guest_does() {
         for regions in [1, 3, 64, 65, 257, 4096, 5000] {
-            let mut course = Course::new(regions, 4);
+            let mut copy_order = CopyOrder::new(regions, 4);
             let mut at: u64 = 1;
             let mut gone = 0;
             loop {
                 at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let head = (at >> 60 != 0).then_some((at >> 20) % regions);
                 if let Some(head) = head.filter(|_| at >> 50 & 1 == 1) {
-                    course.passes(head.saturating_sub(at >> 55), head);
+                    copy_order.passes(head.saturating_sub(at >> 55), head);
                 }
-                if !course.go_on(head) {
+                if !copy_order.go_on(head) {
                     break;
                 }
-                gone += course.current().end - course.current().start;
+                gone += copy_order.current().end - copy_order.current().start;
             }
             assert_eq!(gone, regions);
         }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_large_disk_has_larger_segments() {
-        let course = Course::new(1 << 30, 128);
-        assert_eq!((course.segment(), course.left.words().len()), (1 << 14, 1024));
+        let order = CopyOrder::new(1 << 30, 128);
+        assert_eq!((order.segment(), order.left.words().len()), (1 << 14, 1024));
     }
 }

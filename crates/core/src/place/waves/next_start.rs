@@ -1,14 +1,14 @@
-//! Whose turn it is: of the moves that may begin, the first in their order for which there
-//! is a place. It is looked for in the lanes of the queue.
+//! Which move starts next: of the moves that may begin, the first in their order for which
+//! there is a place. The machine looks for it in the lanes of the queue.
 
 use super::event::{Action, Wish};
 use super::places::Places;
 use super::queue::Lane;
-use super::run::Run;
+use super::run::PlanRun;
 use super::task::Stage;
 use crate::Nanos;
 
-impl Run {
+impl PlanRun {
     /// What those take that are under way, or will be when their workload has stopped.
     pub(super) fn places(&self) -> Places {
         let mut places = Places::beside(&self.others);
@@ -81,7 +81,7 @@ impl Run {
                 let held = held().into_iter().flatten().max().unwrap_or_default();
                 Some(task.not_before.max(held))
             }
-            Stage::Standing(_) => Some(task.not_before),
+            Stage::Stalled(_) => Some(task.not_before),
             _ => None,
         }
     }
@@ -97,6 +97,6 @@ impl Run {
         if (0..self.setup.ends.len()).any(is_held) {
             return first(&mut (0..self.tasks().len()));
         }
-        first(&mut self.queue.tried.union(&self.queue.standing).copied())
+        first(&mut self.queue.tried.union(&self.queue.stalled).copied())
     }
 }

@@ -1,4 +1,4 @@
-//! Mends rules that must hold and do not: with as few bytes as will do, and without
+//! Repairs rules that must hold and do not: with as few bytes as will do, and without
 //! pushing a datastore over a bound.
 //!
 //! Disks that are to be apart leave each other one by one, each for a datastore where it
@@ -15,11 +15,11 @@ use super::world::{Because, Possible, World};
 /// What must hold matters most.
 const PRIORITY: u8 = 1;
 
-/// What mends a rule, and who stays although it is broken.
-type Mended = (Vec<Possible>, Vec<Refused>);
+/// What repairs a rule, and who stays although it is broken.
+type Repair = (Vec<Possible>, Vec<Refused>);
 
-/// The moves that mend what is broken, made in thought; and why the rest stays broken.
-pub(super) fn mend(world: &mut World<'_>, bounds: &Bounds) -> Advice {
+/// The moves that repair what is broken, made in thought; and why the rest stays broken.
+pub(super) fn repair_rules(world: &mut World<'_>, bounds: &Bounds) -> Advice {
     let mut advice = Advice::default();
     let inventory = world.inventory;
     for (at, rule) in inventory.rules.iter().enumerate().filter(|(_, it)| it.must()) {
@@ -56,7 +56,7 @@ fn breaking(world: &World<'_>, rule: usize) -> Vec<usize> {
 }
 
 /// Takes disks from each other, as far as that can be done.
-fn part(world: &World<'_>, rule: usize, slots: usize, bounds: &Bounds) -> Mended {
+fn part(world: &World<'_>, rule: usize, slots: usize, bounds: &Bounds) -> Repair {
     let mut world = world.clone();
     let one = &world.inventory.rules[rule];
     let try_it = |world: &World<'_>, unit: usize, to: usize| {
@@ -91,7 +91,7 @@ fn part(world: &World<'_>, rule: usize, slots: usize, bounds: &Bounds) -> Mended
 
 /// Brings disks together at one datastore; if no one takes all, says of each that would
 /// have had to move why it stays.
-fn gather(world: &World<'_>, rule: usize, slots: usize, bounds: &Bounds) -> Mended {
+fn gather(world: &World<'_>, rule: usize, slots: usize, bounds: &Bounds) -> Repair {
     let breaking = breaking(world, rule);
     let mut best: Option<(f64, Vec<Possible>)> = None;
     let mut stays: Vec<Option<(usize, Because)>> = vec![None; breaking.len()];
@@ -118,7 +118,7 @@ fn gather(world: &World<'_>, rule: usize, slots: usize, bounds: &Bounds) -> Mend
                 }
             }
         }
-        // One that rests or moves is no unit of this list, and is somewhere else.
+        // One in its cooldown, or that moves, is no unit of this list, and is somewhere else.
         let whole = whole && !world.inventory.rules[rule].is_broken(&there.at);
         if whole && moves.len() <= slots && best.as_ref().is_none_or(|it| bytes < it.0) {
             best = Some((bytes, moves));

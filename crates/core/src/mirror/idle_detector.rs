@@ -1,30 +1,30 @@
-//! Whether the guest is there: it is from the coming of a request until it has been
-//! quiet for a while after the last answer.
+//! Whether the guest is active or idle: it is active from the coming of a request until
+//! it has been quiet for a while after the last answer.
 //!
 //! How long is "a while" follows the guest. One that sends a request every 2 ms is
-//! not gone after 3 ms, and gaps like that are of no use to the copier: each end of
+//! not idle after 3 ms, and gaps like that are of no use to the copier: each end of
 //! a gap is a request that finds the copier at the device. So the guest counts as
-//! gone only after many of its own pauses between an answer and the next request.
+//! idle only after many of its own pauses between an answer and the next request.
 //!
-//! A gap in which the guest did count as gone is taken for no longer than that: a
+//! A gap in which the guest did count as idle is taken for no longer than that: a
 //! guest that comes back after a minute is not slow for the next minute. One that
 //! does so again and again is found to be slow, gap by gap.
 //!
 //! Its pauses may be of two kinds: a few requests, one after the other, and then a while
-//! of other work. Whether such short gaps are used, [`Gaps`] says.
+//! of other work. Whether such short gaps are used, [`IdleGaps`] says.
 
-use super::gaps::{self, Gaps};
+use super::idle_gaps::{self, IdleGaps};
 use crate::Nanos;
 
-/// The guest is gone after so many of its usual pauses. Where pauses are random, one
+/// The guest is idle after so many of its usual pauses. Where pauses are random, one
 /// in e^8 (3000) is longer: a p99 does not see the requests that end those.
 const PAUSES: f64 = 8.0;
 
-/// At least: a database that thinks between two commits is not gone.
+/// At least: a database that thinks between two commits is not idle.
 const QUIET_MIN: Nanos = Nanos::from_millis(5);
 
 /// At most: of a gap of seconds, this is less than 10 %.
-const QUIET_MAX: Nanos = gaps::LONG;
+const QUIET_MAX: Nanos = idle_gaps::LONG;
 
 /// The part of a new pause in the usual one.
 const SMOOTHING: f64 = 0.125;
@@ -40,56 +40,56 @@ pub(super) struct Guest {
     pub(super) waits: bool,
 }
 
-/// Whether the guest is there.
+/// Whether the guest is active.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(super) struct IdleDetector {
     waiting: bool,
     /// When it was last seen to wait for something.
     seen: Nanos,
     /// Its usual pause, nanoseconds.
     pause: f64,
-    gaps: Gaps,
+    gaps: IdleGaps,
     /// No short gap is used.
-    leaves_gaps: bool,
-    /// Whether the present gap, or the last, is used as soon as the guest is gone.
+    leaves_idle_gaps: bool,
+    /// Whether the present gap, or the last, is used as soon as the guest is idle.
     uses: bool,
     /// When it came back from a short gap, since when it has had no answer, and whether
     /// it found the copier there.
     back: Option<(Nanos, bool)>,
-    /// How long it has been gone, all in all.
-    gone: Nanos,
+    /// How long it has been idle, all in all.
+    idle: Nanos,
     counted: Nanos,
 }
 
-impl Presence {
+impl IdleDetector {
     pub(super) fn new(now: Nanos) -> Self {
-        Presence {
+        IdleDetector {
             waiting: false,
             seen: now,
-            // Not known: whoever asks at all may ask every 30 ms, and is there then.
+            // Not known: whoever asks at all may ask every 30 ms, and is active then.
             pause: QUIET_MAX.0 as f64 / PAUSES,
-            gaps: Gaps::new(),
-            leaves_gaps: false,
+            gaps: IdleGaps::new(),
+            leaves_idle_gaps: false,
             uses: true,
             back: None,
-            gone: Nanos(0),
+            idle: Nanos(0),
             counted: now,
         }
     }
 
     /// Whether short gaps are left to the guest, from the next one on.
-    pub(super) fn leave_gaps(&mut self, leaves: bool) {
-        self.leaves_gaps = leaves;
+    pub(super) fn leave_idle_gaps(&mut self, leaves: bool) {
+        self.leaves_idle_gaps = leaves;
     }
 
     /// Looks at the guest, with something of the copier in flight or not.
     pub(super) fn look(&mut self, now: Nanos, guest: Guest, copies: bool) {
-        let mut gone = Nanos(0);
+        let mut idle = Nanos(0);
         if !self.waiting {
-            gone = now.since(self.until().max(self.counted));
+            idle = now.since(self.until().max(self.counted));
         }
-        self.gone = self.gone.plus(gone);
-        self.gaps.earn(Nanos(now.since(self.counted).0.saturating_sub(gone.0)));
+        self.idle = self.idle.plus(idle);
+        self.gaps.earn(Nanos(now.since(self.counted).0.saturating_sub(idle.0)));
         self.counted = now;
         if guest.came && !self.waiting {
             self.returns(now, copies);
@@ -108,18 +108,19 @@ impl Presence {
             self.seen = now;
         }
         if self.waiting && !guest.waits {
-            self.uses = !self.leaves_gaps && self.gaps.may_use();
+            self.uses = !self.leaves_idle_gaps && self.gaps.may_use();
         }
         self.waiting = guest.waits;
     }
 
-    /// It comes back: from a gap, if it could have counted as gone, and from a short one
+    /// It comes back: from a gap, if it could have counted as idle, and from a short one
     /// unless that was used in any case. One that could be used and was not, because the
     /// copier had nothing to do, tells nothing; nor does one that is left because the
     /// processors are busy, and all takes longer.
     fn returns(&mut self, now: Nanos, copies: bool) {
         let gap = now.since(self.seen);
-        let tells = gap < gaps::LONG && (copies || !self.uses) && !self.leaves_gaps;
+        let tells =
+            gap < idle_gaps::LONG && (copies || !self.uses) && !self.leaves_idle_gaps;
         self.back = None;
         if gap >= self.usual() {
             match tells {
@@ -129,19 +130,19 @@ impl Presence {
         }
     }
 
-    /// Whether it is there at `now`.
-    pub(super) fn is_there(&self, now: Nanos) -> bool {
+    /// Whether it is active at `now`.
+    pub(super) fn is_active(&self, now: Nanos) -> bool {
         self.waiting || now < self.until()
     }
 
-    /// When it will be gone, if nothing comes. Far away while it waits for something.
-    pub(super) fn leaves(&self) -> Option<Nanos> {
+    /// When it will be idle, if nothing comes. Far away while it waits for something.
+    pub(super) fn idle_at(&self) -> Option<Nanos> {
         (!self.waiting).then(|| self.until())
     }
 
-    /// How long it has been gone, all in all, when last looked at.
-    pub(super) fn gone(&self) -> Nanos {
-        self.gone
+    /// How long it has been idle, all in all, when last looked at.
+    pub(super) fn idle(&self) -> Nanos {
+        self.idle
     }
 
     fn until(&self) -> Nanos {
@@ -149,10 +150,10 @@ impl Presence {
     }
 
     fn quiet(&self) -> Nanos {
-        if self.uses { self.usual() } else { gaps::LONG }
+        if self.uses { self.usual() } else { idle_gaps::LONG }
     }
 
-    /// After so long without a request it counts as gone, if gaps may be used.
+    /// After so long without a request it counts as idle, if gaps may be used.
     fn usual(&self) -> Nanos {
         Nanos((self.pause * PAUSES) as u64).clamp(QUIET_MIN, QUIET_MAX)
     }
@@ -175,58 +176,58 @@ mod tests {
     }
 
     /// A guest that sends a request every `gap` for `seconds`, each answered after
-    /// a millisecond. Gives how long it was gone.
-    fn gone(presence: &mut Presence, from: Nanos, gap: Nanos, seconds: u64) -> Nanos {
-        let (mut now, before) = (from, presence.gone());
+    /// a millisecond. Gives how long it was idle.
+    fn idle(detector: &mut IdleDetector, from: Nanos, gap: Nanos, seconds: u64) -> Nanos {
+        let (mut now, before) = (from, detector.idle());
         while now < from.plus(Nanos::from_secs(seconds)) {
-            presence.look(now, Guest::COMES, COPIES);
+            detector.look(now, Guest::COMES, COPIES);
             now = now.plus(Nanos::from_millis(1));
-            presence.look(now, Guest::HAS_ITS_ANSWER, COPIES);
+            detector.look(now, Guest::HAS_ITS_ANSWER, COPIES);
             now = now.plus(gap);
         }
-        Nanos(presence.gone().0 - before.0)
+        Nanos(detector.idle().0 - before.0)
     }
 
     #[test]
-    fn a_guest_with_steady_pauses_is_there_all_the_time() {
+    fn a_guest_with_steady_pauses_is_active_all_the_time() {
         for gap in [1, 4, 20, 100, 200] {
-            let mut presence = Presence::new(Nanos(0));
+            let mut detector = IdleDetector::new(Nanos(0));
             let gap = Nanos::from_millis(gap);
-            gone(&mut presence, Nanos(0), gap, 10);
-            let later = gone(&mut presence, Nanos::from_secs(20), gap, 10);
+            idle(&mut detector, Nanos(0), gap, 10);
+            let later = idle(&mut detector, Nanos::from_secs(20), gap, 10);
             let first = Nanos::from_secs(11); // The ten seconds between the two.
-            assert!(later < first, "{gap}: gone for {later}");
-            let last = gone(&mut presence, Nanos::from_secs(31), gap, 10);
-            assert!(last < Nanos::from_millis(1100), "{gap}: gone for {last}");
+            assert!(later < first, "{gap}: idle for {later}");
+            let last = idle(&mut detector, Nanos::from_secs(31), gap, 10);
+            assert!(last < Nanos::from_millis(1100), "{gap}: idle for {last}");
         }
     }
 
     #[test]
     fn of_the_gaps_of_a_bursty_guest_nine_tenths_are_used() {
-        let mut presence = Presence::new(Nanos(0));
+        let mut detector = IdleDetector::new(Nanos(0));
         for cycle in 0..20 {
             let from = Nanos::from_secs(5 * cycle);
-            gone(&mut presence, from, Nanos::from_micros(200), 2);
+            idle(&mut detector, from, Nanos::from_micros(200), 2);
         }
-        let part = presence.gone().as_secs_f64() / (19.0 * 3.0);
+        let part = detector.idle().as_secs_f64() / (19.0 * 3.0);
         assert!(part > 0.98, "{part} of the gaps");
     }
 
     #[test]
     fn a_guest_that_asks_in_clusters_seldom_finds_the_copier_there() {
-        let mut presence = Presence::new(Nanos(0));
+        let mut detector = IdleDetector::new(Nanos(0));
         let (mut now, mut found, mut waited) = (Nanos(0), 0, Nanos(0));
         let clusters = 1000;
         for _ in 0..clusters {
             let cost =
-                if presence.is_there(now) { Nanos(0) } else { Nanos::from_millis(3) };
+                if detector.is_active(now) { Nanos(0) } else { Nanos::from_millis(3) };
             found += u32::from(cost > Nanos(0));
             waited = waited.plus(cost);
             for request in 0..20 {
-                presence.look(now, Guest::COMES, COPIES);
+                detector.look(now, Guest::COMES, COPIES);
                 let cost = if request == 0 { cost } else { Nanos(0) };
                 now = now.plus(Nanos::from_millis(1)).plus(cost);
-                presence.look(now, Guest::HAS_ITS_ANSWER, COPIES);
+                detector.look(now, Guest::HAS_ITS_ANSWER, COPIES);
             }
             now = now.plus(Nanos::from_millis(40));
         }
@@ -237,30 +238,30 @@ mod tests {
 
     #[test]
     fn of_a_guest_that_computes_only_long_gaps_are_used() {
-        let mut presence = Presence::new(Nanos(0));
-        presence.leave_gaps(true);
+        let mut detector = IdleDetector::new(Nanos(0));
+        detector.leave_idle_gaps(true);
         let gap = Nanos::from_millis(240);
         // Twenty requests in a row, then a short gap; and at the end a long one.
         for cluster in 0..100 {
             let from = Nanos::from_millis(280 * cluster);
             for request in 0..20 {
                 let at = from.plus(Nanos::from_millis(2 * request));
-                presence.look(at, Guest::COMES, COPIES);
-                presence.look(at.plus(Nanos(1)), Guest::HAS_ITS_ANSWER, COPIES);
+                detector.look(at, Guest::COMES, COPIES);
+                detector.look(at.plus(Nanos(1)), Guest::HAS_ITS_ANSWER, COPIES);
             }
         }
-        assert_eq!(presence.gone(), Nanos(0));
+        assert_eq!(detector.idle(), Nanos(0));
         let end = Nanos::from_millis(28_000);
-        assert!(presence.is_there(end) && !presence.is_there(end.plus(gap)));
+        assert!(detector.is_active(end) && !detector.is_active(end.plus(gap)));
     }
 
     #[test]
-    fn a_guest_that_waits_is_there_however_long() {
-        let mut presence = Presence::new(Nanos(0));
-        presence.look(Nanos(1), Guest::COMES, COPIES);
-        assert!(presence.is_there(Nanos::from_secs(60)));
-        presence.look(Nanos::from_secs(60), Guest::HAS_ITS_ANSWER, COPIES);
-        assert!(presence.is_there(Nanos::from_secs(60).plus(Nanos::from_millis(4))));
-        assert!(!presence.is_there(Nanos::from_secs(61)));
+    fn a_guest_that_waits_is_active_however_long() {
+        let mut detector = IdleDetector::new(Nanos(0));
+        detector.look(Nanos(1), Guest::COMES, COPIES);
+        assert!(detector.is_active(Nanos::from_secs(60)));
+        detector.look(Nanos::from_secs(60), Guest::HAS_ITS_ANSWER, COPIES);
+        assert!(detector.is_active(Nanos::from_secs(60).plus(Nanos::from_millis(4))));
+        assert!(!detector.is_active(Nanos::from_secs(61)));
     }
 }

@@ -1,4 +1,4 @@
-//! What letters do: disks come and go, and the reactor ends.
+//! What messages to a reactor do: disks come and go, and the reactor ends.
 
 use super::{MAILBOX, Reactor};
 use crate::directory::Place;
@@ -15,9 +15,9 @@ impl Reactor {
         self.cx.io.submit(token, Op::Readable { fd: self.mailbox.clone() });
     }
 
-    pub(super) fn read_letters(&mut self) {
-        for letter in self.shared.mailboxes[self.number].take() {
-            letter(self);
+    pub(super) fn read_messages(&mut self) {
+        for message in self.shared.mailboxes[self.number].take() {
+            message(self);
         }
         self.watch_mailbox();
     }
@@ -41,7 +41,7 @@ impl Reactor {
     }
 
     /// A disk of this reactor, and what its methods need. Whatever they start
-    /// is delivered at the end of the turn.
+    /// is delivered at the end of the iteration.
     pub(crate) fn disk(&mut self, key: u32) -> Option<(&mut Disk, &mut Cx)> {
         Some((self.disks.get_mut(key)?, &mut self.cx))
     }

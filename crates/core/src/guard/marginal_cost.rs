@@ -1,14 +1,14 @@
-//! What a byte per second of copying costs the guest: an estimate that knows how good
-//! it is.
+//! The marginal cost: what a byte per second of copying costs the guest, and how well the
+//! guard knows it.
 //!
-//! Each comparison says `loss = price * rate`, with noise that is often larger than
-//! the loss. A Kalman filter of one number takes from each as much as it is worth: a
-//! comparison at a high rate tells more than one at a low rate, and early ones count
-//! for more. The price itself drifts, since loads and devices change; so old
-//! comparisons are forgotten. Two surprises in a row, in the same direction, mean
-//! that it has jumped, and then the next comparisons count for more again.
+//! Each comparison says `loss = cost * rate`, with noise that is often larger than the
+//! loss. A Kalman filter of one number takes from each comparison as much as it is worth:
+//! a comparison at a high rate tells more than one at a low rate, and early ones count
+//! for more. The cost itself drifts, since loads and devices change; so the filter
+//! forgets old comparisons. Two surprises in a row, in the same direction, mean that the
+//! cost has jumped, and then the next comparisons count for more again.
 
-/// How much the price drifts from one comparison to the next, as a part of it.
+/// How much the marginal cost drifts from one comparison to the next, as a part of it.
 const DRIFT: f64 = 0.1;
 
 /// The noise of a comparison before any was seen: a few hundred IO/s give that.
@@ -23,22 +23,22 @@ const NOISE_SMOOTHING: f64 = 0.1;
 /// An error of so many times the noise is a surprise.
 const SURPRISE: f64 = 2.0;
 
-/// The price per byte per second, and its error.
+/// The marginal cost per byte per second, and its error.
 #[derive(Debug)]
-pub(super) struct Price {
+pub(super) struct MarginalCost {
     value: f64,
     /// The variance of its error.
     variance: f64,
     /// The variance of a comparison.
     noise: f64,
-    /// Surprises in a row; above zero where the price was too low.
+    /// Surprises in a row; above zero where the marginal cost was too low.
     surprises: i32,
 }
 
-impl Price {
-    /// Nothing is known but that the price is probably not above `first`.
+impl MarginalCost {
+    /// Nothing is known but that the marginal cost is probably not above `first`.
     pub(super) fn new(first: f64) -> Self {
-        Price {
+        MarginalCost {
             value: 0.0,
             variance: first * first,
             noise: NOISE_FIRST * NOISE_FIRST,
@@ -47,11 +47,16 @@ impl Price {
     }
 
     /// It was that elsewhere, and may be anything from nothing to twice as much here; a
-    /// price below `scale` may be that. A comparison varied by `noise`.
+    /// marginal cost below `scale` may be that. A comparison varied by `noise`.
     pub(super) fn guessed(value: f64, noise: f64, scale: f64) -> Self {
         let error = value.max(scale);
         let noise = noise.max(NOISE_LEAST);
-        Price { value, variance: error * error, noise: noise * noise, surprises: 0 }
+        MarginalCost {
+            value,
+            variance: error * error,
+            noise: noise * noise,
+            surprises: 0,
+        }
     }
 
     /// Per byte per second; never below zero.
@@ -59,7 +64,7 @@ impl Price {
         self.value
     }
 
-    /// The error of the price (one standard deviation).
+    /// The error of the marginal cost (one standard deviation).
     pub(super) fn error(&self) -> f64 {
         self.variance.sqrt()
     }
@@ -69,13 +74,14 @@ impl Price {
         self.noise.sqrt()
     }
 
-    /// Something has changed: the price may be anything from nothing to twice as much.
-    pub(super) fn doubt(&mut self) {
+    /// Something has changed: the marginal cost may be anything from nothing to twice as
+    /// much.
+    pub(super) fn distrust(&mut self) {
         self.variance += self.value * self.value;
     }
 
-    /// Copying at `rate` was seen to cost `loss`. `scale` is the price that would
-    /// matter now: a price near zero still drifts by a part of that.
+    /// Copying at `rate` was seen to cost `loss`. `scale` is the marginal cost that would
+    /// matter now: a marginal cost near zero still drifts by a part of that.
     pub(super) fn learn(&mut self, rate: f64, loss: f64, scale: f64) {
         if rate <= 0.0 {
             return; // What nothing costs says nothing.
@@ -100,7 +106,7 @@ impl Price {
         // Nothing becomes faster by being disturbed.
         self.value = (self.value + gain * error).max(0.0);
         self.variance *= 1.0 - gain * rate;
-        // What the price's own error does not explain is noise.
+        // What the marginal cost's own error does not explain is noise.
         let unexplained = (error * error * self.noise / expected).max(1e-8);
         self.noise += NOISE_SMOOTHING * (unexplained - self.noise);
     }
