@@ -30,7 +30,7 @@ pub(super) fn look_for_ever(daemon: &Weak<Daemon>) {
         }
         began = Some(Instant::now());
         if let Err(error) = daemon.look_round() {
-            tracing::warn!(%error, "cannot look which machines should move");
+            tracing::warn!(%error, "cannot check which VMs should migrate");
         }
     }
 }

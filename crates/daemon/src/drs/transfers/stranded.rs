@@ -31,7 +31,7 @@ impl Daemon {
 
     /// Records that new ones have ended, and why.
     fn have_not_begun(&self, all: &[TransferRecord], why: &Error) {
-        let note = format!("it could not begin: {why}");
+        let note = format!("the VM migration could not begin: {why}");
         let end = TransferEnd { at: clock::now(), note: Some(note), report: None };
         let ended = |one: &TransferRecord| TransferRecord {
             step: TransferStep::Cancelled,
@@ -58,7 +58,8 @@ impl Daemon {
     fn resume_transfer(self: &Arc<Self>, one: &TransferRecord) {
         if let Err(error) = self.start_transfer_mover(one, true) {
             let id = one.id;
-            tracing::error!(transfer = id, %error, "it stands still; tried again");
+            tracing::error!(transfer = id, %error, "a VM migration is stalled; Sterna \
+                                                    tries again");
             lock(&self.drs.ways.stranded).insert(id);
         }
     }
