@@ -65,7 +65,7 @@ fn a_qemu_that_lost_its_socket_to_one_that_was_started_by_mistake_has_not_ended(
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("yet somebody listens"), "{why}");
     assert!(copies(&people) && !stage.files_there().is_empty(), "QEMU copies to it");
-    let untidy = "may still have something of the copy";
+    let untidy = "may still have a part of its copy";
     assert!(warnings(&stage).contains(untidy), "{}", warnings(&stage));
     is_written(&image);
     machine.kill();

@@ -145,7 +145,7 @@ impl Daemon {
                 format!("the disk is already moving, by migration {id}"),
             ))
         } else if let Some(plan) = busy.plans.get(&disk.id) {
-            Some((Pinned::Planned, format!("plan {plan} moves it already")))
+            Some((Pinned::Planned, format!("plan {plan} moves the disk already")))
         } else {
             let problem = self.problem_of(disk.id);
             problem
@@ -172,7 +172,7 @@ impl Daemon {
                 continue;
             }
             let hint = format!(
-                "make a new one: `sterna plan evacuate {}`",
+                "make a new plan: `sterna plan evacuate {}`",
                 record.design.datastore
             );
             if shelf.is_in_maintenance() {
@@ -192,8 +192,8 @@ impl Daemon {
                 let (come, left) = (Bytes(come), Bytes(left));
                 let part = Percent(record.design.space);
                 let message = format!(
-                    "datastore {name} no longer has the room that the plan was made for: \
-                     {come} come, and {left} are left until {part} of it are taken"
+                    "datastore {name} no longer has the room that the plan needs: {come} \
+                     arrive, and {left} are free until {part} of it are used"
                 );
                 let hint = format!("{hint}, with --space to fill the datastores further");
                 return Err(Error::new(ErrorCode::NoSpace, message).hint(hint));

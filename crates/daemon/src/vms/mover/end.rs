@@ -32,7 +32,9 @@ impl Driver {
             Err(error) => {
                 // Each tick asks again, and once is worth knowing.
                 if !std::mem::replace(&mut self.is_deaf, true) {
-                    tracing::warn!(migration = id, %error, "wishes are not known");
+                    tracing::warn!(migration = id, %error, "cannot read the commands for \
+                                                            a migration; Sterna tries \
+                                                            again");
                 }
                 None
             }
@@ -141,7 +143,11 @@ impl Driver {
         let is_let_go = !self.daemon.store.vm_move_is_untidy(id).unwrap_or(true);
         if is_let_go {
             let vm = &self.record.vm;
-            tracing::info!(migration = id, vm, "removed: what it has of the copy stays");
+            tracing::info!(
+                migration = id,
+                vm,
+                "the VM was removed: its QEMU keeps the rest of the copy"
+            );
             self.settle(self.is_sealed());
         }
         is_let_go
@@ -160,7 +166,7 @@ impl Driver {
             None => {
                 tracing::info!(
                     migration = id,
-                    "nothing is left of the copy at its machine"
+                    "the VM's QEMU has nothing of the copy any more"
                 );
             }
         }
