@@ -69,7 +69,7 @@ async fn what_no_command_line_sends_is_refused_as_well() {
     }
     assert!(client.policies().await.unwrap().is_empty());
     for (rate, words) in [
-        (Rate::BytesPerSecond(5), "the least"),
+        (Rate::BytesPerSecond(5), "the minimum is"),
         (Rate::BytesPerSecond(999_999 << 40), "no datastore can keep"),
         (Rate::Iops(u64::MAX), "no datastore can keep"),
     ] {

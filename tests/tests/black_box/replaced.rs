@@ -82,7 +82,7 @@ fn a_new_image_that_was_removed_is_not_switched_over_to() {
     fs::remove_file(&image).expect("remove the new image");
     fs::remove_file(image.with_extension("raw.sterna")).expect("and its sidecar");
     stage.daemon.hurry(id);
-    pauses(&stage, id, "the file was removed or renamed", "if it was renamed");
+    pauses(&stage, id, "the file was removed or renamed", "if the image was renamed");
     assert!(stage.here.join("a.raw").exists(), "the old image is gone");
     has_its_data(&mut stage);
     stage.daemon.cancel(id);
@@ -112,7 +112,9 @@ fn another_file_in_the_place_of_the_new_image_is_neither_used_nor_removed() {
     pauses(&stage, id, "another file was put in its place", "move the other file away");
     let cancelled = stage.daemon.cancel(id);
     assert!(
-        cancelled["reason"].as_str().is_some_and(|note| note.contains("was kept")),
+        cancelled["reason"]
+            .as_str()
+            .is_some_and(|note| note.contains("Sterna kept the image")),
         "{cancelled:#}"
     );
     is_another(&image);
@@ -262,7 +264,7 @@ fn a_move_that_comes_to_nothing_leaves_an_imported_file_that_it_came_back_to() {
     assert!(
         cancelled["reason"]
             .as_str()
-            .is_some_and(|note| note.contains("was there before")),
+            .is_some_and(|note| note.contains("existed before the migration")),
         "{cancelled:#}"
     );
     // It is still good for going back to, and is yours as before then.

@@ -69,12 +69,12 @@ impl Daemon {
         let record = self.changeable(&job)?;
         if record.cancel {
             let message = format!("migration {id} is being cancelled");
-            let hint = format!("try that again: `sterna migration cancel {id}`");
+            let hint = format!("try again: `sterna migration cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
         if how.skip_bad_sectors {
             self.store.set_skip_bad(id)?;
-            tracing::info!(migration = id, "bad sectors are skipped, says the operator");
+            tracing::info!(migration = id, "the operator has chosen to skip bad sectors");
             if job.running() {
                 self.tell(&job, Control::SkipBad)?;
             }

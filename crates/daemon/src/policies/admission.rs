@@ -138,9 +138,11 @@ fn reserved(entry: &Entry) -> Vec<Rate> {
 fn check_meant(rate: Rate) -> Result<()> {
     match rate {
         Rate::Bytes(bytes) if bytes < BYTES_MIN => {
-            let message =
-                format!("{rate} reserve nothing: {}/s are the least", Bytes(BYTES_MIN));
-            let hint = format!("was {bytes}M meant, or {bytes}iops?");
+            let message = format!(
+                "a reservation of {rate} has no effect: the minimum is {}/s",
+                Bytes(BYTES_MIN)
+            );
+            let hint = format!("did you mean {bytes}M, or {bytes}iops?");
             Err(Error::invalid(message).hint(hint))
         }
         Rate::Bytes(RESERVED_BYTES_MAX..) | Rate::Requests(RESERVED_REQUESTS_MAX..) => {
@@ -148,8 +150,9 @@ fn check_meant(rate: Rate) -> Result<()> {
                 Rate::Bytes(_) => Rate::Bytes(RESERVED_BYTES_MAX),
                 Rate::Requests(_) => Rate::Requests(RESERVED_REQUESTS_MAX),
             };
-            let message =
-                format!("no datastore can keep {rate}: less than {most} can be reserved");
+            let message = format!(
+                "no datastore can keep {rate}: a reservation must be below {most}"
+            );
             Err(Error::invalid(message).hint("reserve what the class needs"))
         }
         Rate::Bytes(_) | Rate::Requests(_) => Ok(()),

@@ -134,7 +134,7 @@ impl Daemon {
             seen.maintenance.push(is_kept);
             seen.closed.push(match (is_kept, shelf.is_shared()) {
                 (true, _) => Some("it is in maintenance"),
-                (false, false) => Some("it is all one disk's"),
+                (false, false) => Some("it holds a single disk"),
                 (false, true) => None,
             });
             seen.datastores.push(Datastore {

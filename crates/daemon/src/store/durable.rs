@@ -61,7 +61,7 @@ pub(super) fn settle(
         (Ok(()), Ok(0)) => Ok(()),
         // Somebody reads it, or there is no room: it is where it was, and synced.
         (Ok(()), Ok(_)) => {
-            tracing::info!("somebody else reads the state database");
+            tracing::info!("another program reads the state database");
             Ok(())
         }
         (Ok(()), Err(error)) => {

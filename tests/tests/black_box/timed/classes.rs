@@ -163,7 +163,10 @@ fn contradictions_are_refused_with_the_arithmetic_and_change_nothing() {
             &["500 IO/s", "1.00 MiB/s"],
         ),
         ("class set oltp --shares 0", &["1 to 100000 shares"]),
-        ("policy cruise migration 9M --tolerance 5%", &["a target of the copies"]),
+        (
+            "policy cruise migration 9M --tolerance 5%",
+            &["a target for copies would slow applications"],
+        ),
     ] {
         daemon.sterna(line).fails_with(words);
     }
