@@ -164,7 +164,9 @@ fn a_file_that_has_the_old_images_name_is_not_removed() {
     let id = stage.daemon.migrate("a --to there");
     let done = stage.daemon.completed(id);
     assert!(
-        done["reason"].as_str().is_some_and(|note| note.contains("nothing was removed")),
+        done["reason"]
+            .as_str()
+            .is_some_and(|note| note.contains("Sterna removed nothing")),
         "{done:#}"
     );
     is_another(&image);
@@ -199,7 +201,7 @@ fn removing_a_disk_does_not_remove_the_file_that_has_its_images_name() {
     stage
         .daemon
         .sterna("disk remove a")
-        .fails_with(&["another file", "nothing was removed"]);
+        .fails_with(&["another file", "Sterna removed nothing"]);
     is_another(&image);
 }
 

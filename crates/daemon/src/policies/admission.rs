@@ -216,7 +216,7 @@ mod tests {
         for rate in [Rate::Bytes(BYTES_MIN), Rate::Requests(1), Rate::Bytes(40 << 30)] {
             assert_eq!(said(rate), None, "{rate}");
         }
-        let few = "5 B/s reserve nothing: 256 KiB/s are the least";
+        let few = "a reservation of 5 B/s has no effect: the minimum is 256 KiB/s";
         assert_eq!(said(Rate::Bytes(5)).as_deref(), Some(few));
         for rate in [Rate::Bytes(999_999 << 40), Rate::Requests(u64::MAX)] {
             assert!(said(rate).unwrap().starts_with("no datastore can keep"), "{rate}");
