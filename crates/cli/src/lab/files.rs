@@ -61,7 +61,7 @@ impl Files {
         let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
         let but = match modelled {
             true => "",
-            false => "; figures of a machine that has other work to do mean little",
+            false => "; on a machine with other work, figures mean little",
         };
         Err(Failure {
             code: ErrorCode::Unmet,
@@ -69,7 +69,7 @@ impl Files {
                 "{failed} of {} requirements are not met",
                 report.verdicts.len()
             ),
-            hint: format!("{} shows how it went{but}", self.html.display()),
+            hint: format!("see the report: {}{but}", self.html.display()),
         }
         .into())
     }

@@ -12,9 +12,9 @@ use crate::lab::machine;
 use crate::lab::record::{Band, Metric, Record, Track, figure};
 use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, Strip};
 
-const ABOUT: &str = "A database, a backup and a load generator share an array. What the \
-                     database gets alone, beside the others, and with service levels put \
-                     on it and lifted again.";
+const ABOUT: &str = "A database, a backup and a load generator share an array. The \
+                     report shows what the database gets alone, beside the others, and \
+                     with service levels that are set and removed again.";
 
 /// What an experiment stood on, in names and values.
 #[derive(Clone, Debug)]
