@@ -37,7 +37,7 @@ fn refuses(setting: &Setting) {
     for (program, why) in [
         ("/nosuch/program", "cannot be run: No such file"),
         ("/etc/passwd", "is not executable"),
-        ("/etc", "is no file"),
+        ("/etc", "is not a file"),
     ] {
         let refused = daemon.sterna(&format!("host program b {program}"));
         refused.fails_with(&[program, why, "give a program that the daemon may run"]);

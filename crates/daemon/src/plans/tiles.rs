@@ -196,7 +196,7 @@ mod tests {
             (vec![hooked(&["true"])], "true is not an absolute path"),
             (vec![hooked(&["/nowhere/true"])], "/nowhere/true cannot be run: No such"),
             (vec![hooked(&["/etc/passwd"])], "/etc/passwd is not executable"),
-            (vec![hooked(&["/etc"])], "/etc is no file"),
+            (vec![hooked(&["/etc"])], "/etc is not a file"),
         ] {
             let error = grouped(&tiles).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");
