@@ -57,7 +57,7 @@ pub(crate) async fn to_the_end(
     let Some(end) = end else {
         return Err(Failure {
             code: ErrorCode::Interrupted,
-            message: format!("no longer waiting; migration {id} goes on"),
+            message: format!("no longer waiting; migration {id} continues"),
             hint: format!(
                 "`sterna migration watch {id}` shows its progress, `sterna migration \
                  cancel {id}` cancels it"

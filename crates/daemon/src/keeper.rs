@@ -43,12 +43,12 @@ fn retry_for_ever(daemon: &Weak<Daemon>) {
         let Some(daemon) = daemon.upgrade() else { return };
         told = daemon.tell_refused(&told);
         if let Err(error) = daemon.retry() {
-            tracing::warn!(%error, "cannot look for what is offline");
+            tracing::warn!(%error, "cannot look for offline datastores");
         }
         daemon.end_all_again();
         let resumed = daemon.resume_stranded_moves();
         if let Err(error) = resumed.and_then(|()| daemon.resume_stranded_transfers()) {
-            tracing::warn!(%error, "cannot look for moves that nobody carries out");
+            tracing::warn!(%error, "cannot look for moves without a thread");
         }
     }
 }

@@ -120,7 +120,7 @@ async fn to_the_end(
     let Some(end) = end else {
         return Err(Failure {
             code: ErrorCode::Interrupted,
-            message: format!("no longer waiting; transfer {id} goes on"),
+            message: format!("no longer waiting; transfer {id} continues"),
             hint: format!(
                 "`sterna drs moves` shows its progress, `sterna drs cancel {id}` \
                  cancels it"

@@ -90,7 +90,7 @@ impl Daemon {
         } else {
             if let Some(problem) = self.problem_of(record.disk) {
                 let message = format!("disk {} is not served: {problem}", record.name);
-                let hint = super::view::then_resume("put that right", id);
+                let hint = super::view::then_resume("repair this", id);
                 return Err(Error::unavailable(message).hint(hint));
             }
             tracing::info!(migration = id, "resumed by the operator");

@@ -444,7 +444,7 @@ impl Daemon {
             }
             Notice::FirstPassDone => tracing::info!(migration = id, "first pass done"),
             Notice::Verifying => tracing::info!(migration = id, "verifying"),
-            Notice::Resumed => tracing::debug!(migration = id, "migration goes on"),
+            Notice::Resumed => tracing::debug!(migration = id, "migration continues"),
             Notice::Holding => tracing::debug!(migration = id, "guest held"),
         }
     }

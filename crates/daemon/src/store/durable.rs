@@ -66,7 +66,7 @@ pub(super) fn settle(
         }
         (Ok(()), Err(error)) => {
             let error = error.with_cause();
-            tracing::warn!(error, "the state database is as long as it was");
+            tracing::warn!(error, "the state database could not be shortened");
             Ok(())
         }
         (Err((file, error)), Ok(0)) => {

@@ -148,7 +148,8 @@ impl Daemon {
                     "the VM runs with the destination: the end of the move is clear now"
                 );
                 if let Err(error) = self.store.vm_move_is_clear(last.id) {
-                    tracing::warn!(migration = last.id, %error, "not recorded");
+                    tracing::warn!(migration = last.id, %error, "cannot record that a \
+                                                                 move's end is clear");
                 }
             }
             // Of another nobody would look again.

@@ -27,7 +27,11 @@ impl Daemon {
         let ended =
             self.store.vm_move_ends(id, Step::Cancelled, ending, Leaves::default());
         if let Err(error) = ended {
-            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
+            tracing::error!(
+                migration = id,
+                error = error.with_cause(),
+                "cannot record a move"
+            );
             lock(&self.vms.stranded).insert(id);
         }
     }

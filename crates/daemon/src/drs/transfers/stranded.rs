@@ -21,7 +21,8 @@ impl Daemon {
             for begun in &all[..place] {
                 // It may have ended by itself.
                 if let Err(error) = self.cancel_transfer(begun.id) {
-                    tracing::warn!(transfer = begun.id, %error, "not given up");
+                    tracing::warn!(transfer = begun.id, %error, "cannot cancel a VM \
+                                                                 migration");
                 }
             }
             return Err(error);
@@ -41,7 +42,7 @@ impl Daemon {
         tracing::error!(%why, "transfers cannot begin");
         let entries = || all.iter().map(ended).map(Entry::Transfer).collect();
         if let Err(error) = self.drs.ledger.change(&mut |_| Ok(entries())) {
-            tracing::error!(%error, "not recorded");
+            tracing::error!(%error, "cannot record a VM migration");
             let stranded = all.iter().map(|one| one.id);
             lock(&self.drs.ways.stranded).extend(stranded);
         }

@@ -60,7 +60,7 @@ impl Driver {
 
     fn not_recorded(&self, error: &StoreError) -> Words {
         let (migration, error) = (self.record.id, error.with_cause());
-        tracing::error!(migration, error, "not recorded");
+        tracing::error!(migration, error, "cannot record a move");
         error
     }
 
@@ -162,7 +162,11 @@ impl Driver {
         };
         recorded.map_err(|error| self.not_recorded(&error))?;
         match doubt {
-            Some(doubt) => tracing::warn!(migration = id, ?doubt, "unclear after all"),
+            Some(doubt) => tracing::warn!(
+                migration = id,
+                ?doubt,
+                "it is unclear which image has the last writes"
+            ),
             None => {
                 tracing::info!(
                     migration = id,
