@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a disk's requests are like.
+/// The pattern of a disk's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nature {
@@ -19,14 +19,14 @@ pub enum Nature {
     Mixed,
 }
 
-/// A disk, and what it was seen to do.
+/// A disk and its measured load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SeenDisk {
     /// Its name.
     pub disk: String,
     /// The datastore that holds its image.
     pub datastore: String,
-    /// What its requests are like.
+    /// The pattern of its requests.
     pub nature: Nature,
     /// Reads and writes per second.
     pub iops: f64,
@@ -39,7 +39,7 @@ pub struct SeenDisk {
     pub there: f64,
 }
 
-/// What was found.
+/// The finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdviceKind {
@@ -47,7 +47,7 @@ pub enum AdviceKind {
     Full,
     /// A datastore's device is at its limits.
     NearPeak,
-    /// What a datastore's device can do has not been seen.
+    /// The limits of a datastore's device are unknown.
     Unmeasured,
     /// A disk's requests wait for their turn most of the time.
     Queued,
@@ -55,7 +55,7 @@ pub enum AdviceKind {
     Narrow,
     /// Order that an array could use is broken by another disk.
     Broken,
-    /// A stream takes most of what a datastore does, and nothing holds it.
+    /// A stream takes most of what a datastore can do, and has no limit.
     Ungoverned,
     /// Best moved when it is quiet.
     MoveWhenQuiet,
@@ -74,21 +74,21 @@ pub enum AdviceKind {
 pub struct Advice {
     /// What it is about: `disk web1`, `datastore fast`, `VM web`, `disk vda of web`.
     pub about: String,
-    /// What was found.
+    /// The finding.
     pub kind: AdviceKind,
-    /// What was found, with the figures that it was seen by.
+    /// The finding, with its figures.
     pub message: String,
     /// What to do.
     pub hint: String,
 }
 
-/// What was seen, and what is advised.
+/// Measured loads, and advice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Advised {
     /// Rates are those of the last so many seconds.
     pub window_s: f64,
     /// The disks that were looked at.
     pub disks: Vec<SeenDisk>,
-    /// First what is wrong with datastores, then with disks, then how to move those.
+    /// First problems of datastores, then of disks, then how to move disks.
     pub advice: Vec<Advice>,
 }

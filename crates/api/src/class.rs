@@ -11,20 +11,21 @@ use crate::{Policy, Rate};
 /// The class of the copies of all migrations. It is built in.
 pub const MIGRATION_CLASS: &str = "migration";
 
-/// What holds for a class.
+/// The terms of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Terms {
-    /// What it gets before anybody gets more than theirs.
+    /// The reservation: what the class gets before any class gets more than its own
+    /// reservation.
     pub reservation: Option<Rate>,
-    /// Bytes per second at most.
+    /// At most so many bytes per second.
     pub bytes_per_second: Option<u64>,
-    /// Requests per second at most.
+    /// At most so many requests per second.
     pub iops: Option<u64>,
-    /// The mean response time at least, in milliseconds.
+    /// The minimum mean response time, in milliseconds.
     pub response_ms: Option<f64>,
-    /// Requests at the device at most.
+    /// The most requests at the device at once.
     pub queue_depth: Option<u32>,
-    /// Its part of what is left, against the shares of the others.
+    /// The weight of the class in what reservations leave.
     pub shares: u32,
 }
 
@@ -57,31 +58,31 @@ pub struct Class {
     pub reservation: Option<Rate>,
     /// The numbers of its policies.
     pub policies: Vec<u64>,
-    /// What it and its policies come to now.
+    /// The terms in force now, from the class and its policies.
     pub in_force: Terms,
-    /// What it has of its reservation. `null`, if nothing is reserved now, if that has
-    /// just been changed, and beside a limit of its response time.
+    /// How far the class gets its reservation; `null` without a reservation, right after
+    /// a change, and beside a limit of its response time.
     #[serde(default)]
     pub attained: Option<ReservationState>,
-    /// What it is held to besides, while a target asks for it.
+    /// Additional limits, while cruise control requires them.
     #[serde(default)]
     pub held: Option<HeldFor>,
-    /// What cannot be told of its reservation, a sentence for each datastore.
+    /// What is uncertain about its reservation, a sentence for each datastore.
     pub notes: Vec<String>,
     /// When it was created (seconds since 1970).
     pub created: u64,
 }
 
-/// What a class has of its reservation.
+/// How far a class gets its reservation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReservationState {
-    /// How far that is what is reserved, and if not, why.
+    /// Whether the class gets its reservation, and if not, why.
     pub state: Attainment,
     /// Since when (seconds since 1970).
     pub since: u64,
-    /// What it has, the mean of some seconds.
+    /// What the class gets, the mean of some seconds.
     pub has: Rate,
-    /// The part of its reservation that this is.
+    /// The same in percent of its reservation.
     pub percent: f64,
 }
 
@@ -89,19 +90,19 @@ pub struct ReservationState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Attainment {
-    /// The class asks for nothing.
+    /// The class sends no requests.
     Idle,
-    /// It has all of it.
+    /// The class gets all of it.
     Kept,
-    /// A limit of its own leaves it less.
+    /// The class's own limit permits less.
     Limited,
-    /// It asks for less.
+    /// The class asks for less.
     Sated,
-    /// It has less, with the datastore for itself.
+    /// The class gets less, although no other class uses the datastore.
     Alone,
-    /// It has less, and others are slowed for it.
+    /// The class gets less, and Sterna slows other classes.
     Sought,
-    /// It has less, and slowing others further brings it no more.
+    /// The class gets less, and slowing other classes further does not help.
     Lacking,
 }
 
@@ -133,19 +134,19 @@ impl fmt::Display for Attainment {
     }
 }
 
-/// What a class is held to for the sake of a target: another class's, to which it
-/// yields, or its own.
+/// A limit that cruise control sets for a class, to keep the target of another class or
+/// its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HeldFor {
     /// The policy that has the target.
     pub policy: u64,
     /// The class of that policy.
     pub class: String,
-    /// Bytes per second at most.
+    /// At most so many bytes per second.
     pub bytes_per_second: Option<u64>,
-    /// Requests per second at most.
+    /// At most so many requests per second.
     pub iops: Option<u64>,
-    /// The mean response time at least, in milliseconds.
+    /// The minimum mean response time, in milliseconds.
     pub response_ms: Option<f64>,
 }
 
@@ -155,13 +156,14 @@ pub struct HeldFor {
 pub struct CreateClass {
     /// Its name.
     pub name: String,
-    /// Its disks. One that is in a class already is refused.
+    /// Its disks. Sterna refuses a disk that is in a class already.
     #[serde(default)]
     pub disks: Vec<String>,
     /// Its shares; 1000 if left out.
     #[serde(default)]
     pub shares: Option<u32>,
-    /// What it gets before anybody gets more than theirs.
+    /// The reservation: what the class gets before any class gets more than its own
+    /// reservation.
     #[serde(default)]
     pub reservation: Option<Rate>,
 }
@@ -196,20 +198,20 @@ fn given<'de, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// What binds a class now, since when, and what would change that.
+/// What limits a class now, since when, and what would change this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
     /// The class.
     pub class: Class,
-    /// Its policies, with how each stands.
+    /// Its policies and their states.
     pub policies: Vec<Policy>,
-    /// The local time by which schedules go: `Mon 22:00:17`.
+    /// The local time that schedules use: `Mon 22:00:17`.
     pub local_time: String,
     /// The time zone of it, if it has a name.
     pub time_zone: Option<String>,
     /// When a schedule changes something next (seconds since 1970).
     pub next_change: Option<u64>,
-    /// What it all comes to then.
+    /// The terms in force then.
     pub then: Option<Terms>,
 }
 

@@ -29,28 +29,29 @@ pub struct Datastore {
     pub location: String,
     /// Artificial limits (`mbps=300,iops=5000,latency=1ms`), if any.
     pub shape: Option<String>,
-    /// What it is on that others may be on, too: a disk (`disk sda`), a server (`server
-    /// nas`), or a file system of which no more is known. Absent if it is by itself.
+    /// The device that it may share with other datastores: a disk (`disk sda`), a server
+    /// (`server nas`), or a file system without more details. Absent if it shares
+    /// nothing.
     #[serde(default)]
     pub backing: Option<String>,
-    /// Its size, if it can be asked now.
+    /// Its size, if known now.
     pub capacity: Option<u64>,
-    /// What is left, if it can be asked now.
+    /// Its free space, if known now.
     pub free: Option<u64>,
     /// How many disks have their image here.
     pub disks: u64,
     /// Why it cannot be used now; absent when all is well.
     pub problem: Option<String>,
-    /// Whether it is in maintenance: nothing new goes there.
+    /// Whether it is in maintenance: it takes no new disks or moves.
     #[serde(default)]
     pub maintenance: bool,
 }
 
-/// Puts a datastore in maintenance, or ends that.
+/// Puts a datastore in maintenance, or ends maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetMaintenance {
-    /// Whether nothing new is to go there.
+    /// Whether it takes no new disks or moves.
     pub maintenance: bool,
 }
 

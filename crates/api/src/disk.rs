@@ -20,7 +20,7 @@ pub enum Provision {
     ThickZeroed,
 }
 
-/// What goes on at a disk.
+/// The activity of a disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DiskActivity {
     /// Clients connected to it.
@@ -57,35 +57,34 @@ pub struct Disk {
     /// Whether the image is the operator's own file, which was imported.
     #[serde(default)]
     pub imported: bool,
-    /// What the image really takes, if the datastore can tell.
+    /// The space that the image occupies, if the datastore reports it.
     pub allocated: Option<u64>,
     /// Goes up each time another image becomes the truth.
     pub generation: u64,
     /// Whether clients can use it now.
     pub served: bool,
-    /// Why it is not served, or what is wrong with its image although it is; absent when
-    /// all is well.
+    /// Why it is not served, or the problem with its image while it is served; absent
+    /// without a problem.
     pub problem: Option<String>,
     /// The migration under way, if there is one.
     pub migration: Option<u64>,
     /// The class that it is in, if it is in one.
     #[serde(default)]
     pub class: Option<String>,
-    /// What it is held to, together with its class or with all that are in none, while a
-    /// target asks for it.
+    /// Additional limits, shared with its class or with all disks without a class, while
+    /// cruise control requires them.
     #[serde(default)]
     pub held: Option<HeldFor>,
-    /// Where clients reach it over NBD; empty while it is not served.
+    /// Its NBD addresses; empty while it is not served.
     pub uris: Vec<String>,
-    /// The socket on which a virtual machine has it over vhost-user-blk, if it is
-    /// attached to one.
+    /// Its vhost-user-blk socket, if it is attached to one.
     #[serde(default)]
     pub vhost_user: Option<String>,
-    /// What goes on at it; absent when it is not served.
+    /// Its activity; absent when it is not served.
     pub activity: Option<DiskActivity>,
 }
 
-/// What is to become of the image of a disk that is removed.
+/// What happens to the image of a removed disk.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
 )]
@@ -114,7 +113,7 @@ impl ImageFate {
 /// A disk that was removed, as it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RemovedDisk {
-    /// What it was.
+    /// The removed disk.
     #[serde(flatten)]
     pub disk: Disk,
     /// Whether its image is still there.
@@ -166,15 +165,15 @@ pub struct ChosenDatastore {
 /// A disk that was created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedDisk {
-    /// What it is.
+    /// The disk.
     #[serde(flatten)]
     pub disk: Disk,
-    /// Why it is on its datastore; absent if that was asked for.
+    /// Why Storage DRS chose this datastore; absent if the request named it.
     #[serde(default)]
     pub chosen: Option<ChosenDatastore>,
 }
 
-/// Asks that a raw image that exists becomes a disk, in place.
+/// Imports an existing raw image as a disk, in place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportDisk {

@@ -5,25 +5,25 @@ use utoipa::ToSchema;
 
 use crate::{Amounts, Automation};
 
-/// When something is recommended.
+/// When DRS recommends a move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct DrsSettings {
     /// Moves of this priority or more: 1 is the most, 5 the least.
     pub threshold: u8,
-    /// It is looked at machines, and at what should move, every so many seconds.
+    /// The seconds between two checks of the machines.
     pub round_s: u64,
-    /// For so many rounds in a row something must not be right before it is recommended
-    /// to move because of that. A rule that must hold waits for nothing.
+    /// A problem must last for so many checks in a row before DRS recommends a move
+    /// because of it. A violated rule that must hold counts at once.
     pub hold: u32,
-    /// A machine that has moved stays for so many seconds; each time that it moves again
-    /// soon after that, twice as long.
+    /// A machine that has moved stays for so many seconds; if it moves again soon after
+    /// that, twice as long.
     pub cooldown_s: u64,
     /// The most moves that are recommended at once.
     pub moves: u64,
-    /// What it does by itself, one move at a time: `manual` is nothing, `partial` what mends
-    /// a rule that must hold or relieves a host that has too little, `full` all that it
-    /// recommends.
+    /// The moves that DRS carries out automatically, one at a time: `manual` none,
+    /// `partial` those that repair a rule that must hold or relieve a host, `full` all
+    /// recommended moves.
     pub automation: Automation,
 }
 
@@ -42,7 +42,7 @@ impl Default for DrsSettings {
     }
 }
 
-/// Changes settings; what is left out stays as it is.
+/// Changes settings; a setting that is left out stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChangeDrs {
@@ -61,7 +61,7 @@ pub struct ChangeDrs {
     /// 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<u64>,
-    /// What it does by itself.
+    /// What it does automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automation: Option<Automation>,
 }
@@ -69,7 +69,7 @@ pub struct ChangeDrs {
 /// How much loads differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Imbalance {
-    /// The root of the mean square of the two below: what moves lower.
+    /// The root of the mean square of the two values below; moves reduce it.
     pub deviation: f64,
     /// The standard deviation of the hosts' loads.
     pub of: Amounts,
@@ -88,21 +88,20 @@ pub struct JudgedVm {
     pub pool: Option<String>,
     /// Its processors and its memory.
     pub size: Amounts,
-    /// What it asks for on average: processors that it keeps busy, memory that it holds.
+    /// Its average demand: processors that it keeps busy, memory that it holds.
     pub demand: Amounts,
-    /// What it is entitled to.
+    /// Its entitlement.
     pub entitled: Amounts,
-    /// The part of what it asks for that it gets, 0 to 100; absent while that is not
-    /// known.
+    /// The part of its demand that it gets, 0 to 100; absent while unknown.
     pub score: Option<f64>,
-    /// Why it stays where it is, if it does in any case.
+    /// Why the machine cannot move, if it cannot.
     pub stays: Option<String>,
 }
 
 /// Everything that DRS sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DrsStatus {
-    /// When something is recommended.
+    /// When DRS recommends a move.
     pub settings: DrsSettings,
     /// How much loads differ.
     pub imbalance: Imbalance,
@@ -110,17 +109,17 @@ pub struct DrsStatus {
     pub hosts: Vec<crate::Host>,
     /// The machines on them.
     pub vms: Vec<JudgedVm>,
-    /// Machines of which it is not known where they are, by name.
+    /// Machines whose host is unknown, by name.
     pub elsewhere: Vec<String>,
     /// The rules that do not hold, by name.
     pub broken: Vec<String>,
-    /// For how many rounds in a row something was not right.
+    /// For how many checks in a row there was a problem.
     pub rounds: u32,
-    /// When it was looked last (seconds since 1970).
+    /// When DRS checked last (seconds since 1970).
     pub looked: Option<u64>,
 }
 
-/// What a move puts right.
+/// The problem that a move repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrsGoal {
@@ -128,7 +127,7 @@ pub enum DrsGoal {
     Must,
     /// A host has too little memory for its machines.
     Memory,
-    /// A host has too few processors for them.
+    /// A host has too few processors for its machines.
     Cpu,
     /// A rule that should hold and does not.
     Should,
@@ -136,14 +135,15 @@ pub enum DrsGoal {
     Even,
 }
 
-/// What a move brings and costs. The three amounts are parts of a host times seconds.
+/// The benefit and the cost of a move. The three amounts are parts of a host times
+/// seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MoveWorth {
-    /// By how much it makes things better while loads last.
+    /// The benefit, while loads last.
     pub benefit: f64,
-    /// What the copy takes of both hosts.
+    /// The cost of the copy for both hosts.
     pub cost: f64,
-    /// What of the benefit may be lost as demand varies.
+    /// The benefit that varying demand may take away.
     pub risk: f64,
     /// How long the copy takes, in seconds.
     pub seconds: f64,
@@ -156,58 +156,58 @@ pub struct DrsMove {
     pub vm: String,
     /// The host that it should leave.
     pub from: String,
-    /// The one that it should go to.
+    /// The host that it should go to.
     pub to: String,
-    /// The machine there that should come back in its place, if one should.
+    /// The machine that should come back in exchange, if there is one.
     pub back: Option<String>,
-    /// What it puts right.
+    /// The problem that the move repairs.
     pub goal: DrsGoal,
     /// Why, in words.
     pub reason: String,
     /// How much it matters: 1 is the most, 5 the least.
     pub priority: u8,
-    /// Whether this has been so for long enough; else it is to be waited for.
+    /// Whether the problem has lasted long enough; else wait with this move.
     pub held: bool,
     /// Memory to copy, in bytes.
     pub bytes: u64,
-    /// What it brings and costs.
+    /// Benefit and cost.
     pub worth: MoveWorth,
-    /// The load of the host that it leaves: with the moves before this one made, and with
-    /// this one, too.
+    /// The load of the host that it leaves: after all earlier moves of the list, and
+    /// after this move.
     pub source: [Amounts; 2],
-    /// The load of the one that it goes to: the same.
+    /// The same for the host that it goes to.
     pub destination: [Amounts; 2],
-    /// How much all loads differ: the same.
+    /// The same for the imbalance of all hosts.
     pub imbalance: [Imbalance; 2],
 }
 
-/// A machine that stays where something is not right.
+/// A machine that stays in spite of a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StayingVm {
     /// The machine.
     pub vm: String,
     /// Where it is.
     pub host: String,
-    /// What is not right.
+    /// The problem.
     pub goal: DrsGoal,
-    /// The host that came nearest to taking it; absent if none did.
+    /// The best host for the machine; absent if there is none.
     pub to: Option<String>,
     /// Why it stays.
     pub reason: String,
 }
 
-/// What should move, and what should not.
+/// Recommended moves, and what stays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DrsAdvice {
-    /// When something is recommended.
+    /// When DRS recommends a move.
     pub settings: DrsSettings,
     /// How much loads differ.
     pub imbalance: Imbalance,
-    /// For how many rounds in a row something was not right.
+    /// For how many checks in a row there was a problem.
     pub rounds: u32,
     /// In the order in which they should be made.
     pub moves: Vec<DrsMove>,
-    /// Machines that stay where something is not right even then.
+    /// Machines that stay in spite of a problem.
     pub staying: Vec<StayingVm>,
 }
 
@@ -218,18 +218,18 @@ pub struct HostVerdict {
     pub host: String,
     /// Whether the machine may go there.
     pub may: bool,
-    /// Why not, or what it would bring.
+    /// Why not, or the benefit.
     pub reason: String,
 }
 
-/// Why a machine is where it is.
+/// The reasons for a machine's host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DrsExplanation {
     /// The machine.
     pub vm: JudgedVm,
-    /// What a move of it could put right.
+    /// The problem that its move could repair.
     pub goal: DrsGoal,
-    /// That it should move, if it should.
+    /// The recommended move, if there is one.
     pub recommended: Option<DrsMove>,
     /// Each host.
     pub hosts: Vec<HostVerdict>,

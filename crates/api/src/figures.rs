@@ -17,7 +17,7 @@ pub struct Figures {
     pub p99_us: Option<f64>,
 }
 
-/// What the application notices of a migration.
+/// The effect of a migration on the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Application {
     /// The seconds before the migration began.

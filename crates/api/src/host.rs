@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// So much of each resource; also a load, in parts of what a host has.
+/// An amount of each resource; also a load, as parts of the host's resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Amounts {
     /// Processors; 1.5 is one and a half.
     pub cpu: f64,
-    /// Memory in bytes; of a load the part that is taken.
+    /// Memory in bytes; of a load, the used part.
     pub memory: f64,
 }
 
@@ -21,7 +21,7 @@ pub struct Host {
     pub cpu: f64,
     /// The memory that it has for them.
     pub memory: u64,
-    /// What the machines on it are entitled to, in parts of what it has.
+    /// Its load: what its machines are entitled to, as parts of its resources.
     pub load: Amounts,
     /// The machines on it, by name.
     pub vms: Vec<String>,
@@ -43,19 +43,19 @@ pub struct AddHost {
     pub memory: u64,
 }
 
-/// Says which program starts machines on a host.
+/// Sets the program that starts machines on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostProgram {
-    /// Its path; `null` if there is to be none.
+    /// Its path; `null` removes it.
     pub program: Option<String>,
 }
 
-/// Says where a machine is.
+/// Records the host of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlaceVm {
-    /// The host that it is on; `null` if that is to be forgotten.
+    /// The host that it is on; `null` forgets the host.
     pub host: Option<String>,
 }
 
@@ -64,9 +64,9 @@ pub struct PlaceVm {
 pub struct Placement {
     /// The machine.
     pub vm: String,
-    /// The host that it is on, if that is known.
+    /// The host that it is on, if known.
     pub host: Option<String>,
-    /// Whether that was recommended. A machine that somebody moves elsewhere is left
-    /// alone for a while.
+    /// Whether DRS had recommended this host. If not, DRS leaves the machine alone for a
+    /// while.
     pub recommended: bool,
 }

@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 
 use crate::{Application, AskGuard, Balanced, Guarding, Predicted, Provision};
 
-/// Where a migration is.
+/// The state of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MigrationState {
-    /// The destination image is being made.
+    /// Sterna creates the destination image.
     Created,
     /// Regions are being copied.
     Copying,
@@ -19,20 +19,20 @@ pub enum MigrationState {
     Verifying,
     /// The switch-over is being made.
     SwitchingOver,
-    /// It stands still, with a reason; `resume` makes it go on.
+    /// The migration is paused, with a reason; `resume` continues it.
     Paused,
     /// It was cancelled; the destination image is being removed.
     Cancelling,
-    /// The destination is the truth; the source image is being put away.
+    /// The destination is the truth; Sterna retires or removes the source image.
     CleaningUp,
-    /// The destination is the truth, and nothing is left to do.
+    /// The destination is the truth, and all work is done.
     Completed,
     /// The source is the truth, as before.
     Cancelled,
 }
 
 impl MigrationState {
-    /// Whether nothing will happen any more.
+    /// Whether this state is final.
     pub fn ended(self) -> bool {
         matches!(self, MigrationState::Completed | MigrationState::Cancelled)
     }
@@ -54,22 +54,21 @@ impl fmt::Display for MigrationState {
     }
 }
 
-/// How far a migration is.
+/// The progress of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
     /// The disk's size.
     pub total: u64,
     /// Bytes on the destination that equal the source's.
     pub synced: u64,
-    /// Bytes written to the destination by the copier (what was copied again
-    /// counts again), over restarts of the daemon.
+    /// Bytes that the copier has written to the destination, over restarts of the daemon;
+    /// a region that is copied again counts again.
     pub copied: u64,
     /// Bytes verified so far, if verification was asked for.
     pub verified: Option<u64>,
     /// Regions that are behind and must be copied again.
     pub late_regions: u64,
-    /// What the copier gets through now, bytes of the disk per second; 0 while
-    /// it is paused.
+    /// The copier's speed now, in bytes of the disk per second; 0 while it is paused.
     pub rate: f64,
     /// How long the rest will take at this rate, in seconds.
     pub eta_s: Option<f64>,
@@ -101,7 +100,7 @@ pub struct Places {
     pub listed: Vec<Span>,
 }
 
-/// What a migration came to.
+/// The results of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Report {
     /// From the request to the end, pauses included, in seconds.
@@ -110,7 +109,7 @@ pub struct Report {
     pub copied: u64,
     /// Bytes copied per second of copying, without pauses and verification.
     pub average_rate: f64,
-    /// Bytes compared because an old copy was there.
+    /// Bytes compared, because the destination had an old copy.
     #[serde(default)]
     pub compared: Option<u64>,
     /// How long the guest was held at the switch-over, in milliseconds.
@@ -119,7 +118,7 @@ pub struct Report {
     pub undone: u32,
     /// Bytes verified, if verification was asked for.
     pub verified: Option<u64>,
-    /// What the destination image takes, if its datastore can tell.
+    /// The space that the destination image occupies, if its datastore reports it.
     pub allocated: Option<u64>,
 }
 
@@ -134,7 +133,7 @@ pub struct Migration {
     pub size: u64,
     /// The datastore that the disk leaves.
     pub from: String,
-    /// The datastore that it goes to.
+    /// The destination datastore.
     pub to: String,
     /// How the destination image is provisioned.
     pub provision: Provision,
@@ -144,47 +143,46 @@ pub struct Migration {
     pub verify: bool,
     /// Whether the source image is kept.
     pub keep_source: bool,
-    /// Whether sectors of the source that cannot be read are left behind.
+    /// Whether the migration skips sectors of the source that cannot be read.
     #[serde(default)]
     pub skip_bad_sectors: bool,
-    /// What must hold for the application, if something was asked for, and whether it
-    /// does.
+    /// The guard and its state, if the migration has a guard.
     #[serde(default)]
     pub guard: Option<Guarding>,
     /// Where it is.
     pub state: MigrationState,
-    /// Why it is paused, or how it ended if not as asked.
+    /// Why it is paused, or why it ended otherwise than asked.
     pub reason: Option<String>,
-    /// What to do about that.
+    /// What to do next.
     pub hint: Option<String>,
     /// When it was asked for (seconds since 1970).
     pub started: u64,
     /// When it ended (seconds since 1970).
     pub ended: Option<u64>,
-    /// What it was predicted to take when it began; absent where nobody could know.
+    /// The prediction when it began; absent if Sterna could not predict it.
     #[serde(default)]
     pub predicted: Option<Predicted>,
-    /// What Storage DRS promised of it, and what came of that; absent if somebody else
-    /// asked for it.
+    /// What Storage DRS predicted, and what it measured; absent if Storage DRS has not
+    /// started the migration.
     #[serde(default)]
     pub balanced: Option<Balanced>,
-    /// How far it is; absent where nothing is known (yet).
+    /// Its progress; absent while unknown.
     pub progress: Option<Progress>,
-    /// What the application notices.
+    /// The effect on the application.
     pub application: Application,
-    /// Sectors of the source that cannot be read, as far as is known. Once the migration is
-    /// completed, those that were left behind: on the destination they read as zeroes, or
-    /// as what was copied of them while they could be read.
+    /// Known sectors of the source that cannot be read. Once the migration is completed,
+    /// the skipped sectors: on the destination they read as zeroes, or as the data that
+    /// was copied while they could be read.
     #[serde(default)]
     pub bad_sectors: Option<Places>,
-    /// What went on to read differently on the destination after it was copied again.
+    /// Parts that still read differently on the destination after they were copied again.
     #[serde(default)]
     pub differing: Option<Places>,
-    /// What it came to; present once it has ended.
+    /// Its results; present once it has ended.
     pub report: Option<Report>,
-    /// It has ended, and nobody has seen in which of both images the last writes are: the
-    /// virtual machine ended while it switched over. Both are kept, and `hint` says what
-    /// to do. It is over once the machine was seen with the destination.
+    /// The virtual machine ended during the switch-over, so it is unknown which of both
+    /// images has the last writes. Sterna keeps both, and `hint` says what to do. The
+    /// value becomes false once Sterna has seen the machine with the destination.
     pub unclear: bool,
 }
 
@@ -196,7 +194,7 @@ pub struct StartMigration {
     pub disk: String,
     /// The datastore to move it to.
     pub to: String,
-    /// How to provision the destination image; as the source's if left out.
+    /// How to provision the destination image; like the source image if left out.
     #[serde(default)]
     pub provision: Option<Provision>,
     /// The copier's limit in bytes per second.
@@ -208,23 +206,23 @@ pub struct StartMigration {
     /// Keep the source image (as a retired one).
     #[serde(default)]
     pub keep_source: bool,
-    /// Leave sectors behind that cannot be read on the source, instead of pausing for them
-    /// when all else is done. What they held is lost.
+    /// Skip sectors that cannot be read on the source, instead of pausing when the rest
+    /// is copied. The data of skipped sectors is lost.
     #[serde(default)]
     pub skip_bad_sectors: bool,
-    /// What must hold for the application meanwhile.
+    /// The guard.
     #[serde(default)]
     pub guard: AskGuard,
 }
 
-/// Makes a paused migration go on; all of it may be left out.
+/// Resumes a paused migration; every field is optional.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct ResumeMigration {
-    /// From now on leave sectors behind that cannot be read on the source. They are tried
-    /// again before; what they held is lost.
+    /// From now on skip sectors that cannot be read on the source, after one more try.
+    /// The data of skipped sectors is lost.
     #[serde(default)]
     pub skip_bad_sectors: bool,
 }

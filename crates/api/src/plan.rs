@@ -11,13 +11,13 @@ use crate::{Guard, Predicted};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanEvacuation {
-    /// The datastore that is to be left.
+    /// The datastore to empty.
     pub datastore: String,
-    /// The datastores that disks may go to; if none are named, all others that take more
-    /// than one.
+    /// The destinations; if left out, all other datastores that can hold more than one
+    /// disk.
     #[serde(default)]
     pub to: Vec<String>,
-    /// The part of a destination's room that may be taken in the end, above 0 and at most
+    /// The part of a destination's space that may be used at the end, above 0 and at most
     /// 1; 0.8 if left out.
     #[serde(default = "usual_space")]
     pub space: f64,
@@ -50,7 +50,7 @@ pub struct PlanEvacuation {
     /// Sets of disks that move one after another. Disks in none of them come last.
     #[serde(default)]
     pub tiles: Vec<Tile>,
-    /// Only say what the plan would be, and keep none.
+    /// Only show the plan, and do not keep it.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -67,37 +67,38 @@ pub struct Tile {
     pub name: String,
     /// Its disks.
     pub disks: Vec<String>,
-    /// The tiles all of whose disks must have moved before; if left out, the one before
-    /// it.
+    /// The tiles whose disks must have moved before; if left out, the tile before it.
     #[serde(default)]
     pub after: Option<Vec<String>>,
     /// Whether all of its disks are to go to one datastore.
     #[serde(default)]
     pub together: bool,
-    /// The hook that stops what runs on its disks, before the first of them moves: the
-    /// whole path of a program, and its arguments.
+    /// The hook that stops the application on its disks before the first disk moves: the
+    /// absolute path of a program, and its arguments.
     #[serde(default)]
     pub stop: Option<Vec<String>>,
-    /// The hook that starts it again, when the last move has ended, however it did.
+    /// The hook that starts the application again when the last move has ended, also
+    /// after a failure.
     #[serde(default)]
     pub start: Option<Vec<String>>,
 }
 
-/// Where what runs on a tile's disks is, as far as a plan has to do with it.
+/// The state of the application on a tile's disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadState {
-    /// It was left alone so far.
+    /// The plan has not stopped it.
     Untouched,
     /// Its hook stops it.
     Stopping,
-    /// It has stopped, or was to, and the plan has not started it yet.
+    /// The application has stopped, or its stop hook failed, and the plan has not started
+    /// it yet.
     Stopped,
     /// Its hook starts it.
     Starting,
     /// It has started again.
     Started,
-    /// It has not, however often it was tried.
+    /// The application has not started, after several tries.
     NotStarted,
 }
 
@@ -114,7 +115,7 @@ impl fmt::Display for WorkloadState {
     }
 }
 
-/// What runs on a tile's disks, and stands still while they move.
+/// The application on a tile's disks, which is stopped while they move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlannedWorkload {
     /// The tile.
@@ -128,11 +129,11 @@ pub struct PlannedWorkload {
     /// How often it did not start.
     #[serde(default)]
     pub tries: u32,
-    /// What its hooks failed with last.
+    /// The last failure of its hooks.
     pub problem: Option<String>,
 }
 
-/// Where a plan is.
+/// The state of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanState {
@@ -140,21 +141,21 @@ pub enum PlanState {
     Planned,
     /// Moves are under way, or wait for their turn.
     Running,
-    /// It stands still, and its moves with it.
+    /// The plan and its moves are paused.
     Paused,
-    /// It is given up; moves that were under way are being cancelled.
+    /// The plan is being cancelled, with its moves under way.
     Cancelling,
-    /// All of its disks have moved, and what was stopped for that has started again.
+    /// All of its disks have moved, and all stopped applications have started again.
     Completed,
-    /// It is over, and some of its disks have not moved, or what a hook was to start has
-    /// not started.
+    /// The plan has ended, and some disks have not moved, or an application has not
+    /// started again.
     Incomplete,
     /// It was given up.
     Cancelled,
 }
 
 impl PlanState {
-    /// Whether nothing will happen any more.
+    /// Whether this state is final.
     pub fn ended(self) -> bool {
         matches!(
             self,
@@ -177,7 +178,7 @@ impl fmt::Display for PlanState {
     }
 }
 
-/// Where a move of a plan is.
+/// The state of a move of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlannedMoveState {
@@ -187,17 +188,17 @@ pub enum PlannedMoveState {
     Starting,
     /// Its migration is under way.
     Moving,
-    /// Its migration stands still, with all that it has copied, and is to go on.
+    /// Its migration is stalled, keeps all that it has copied, and is to continue.
     Standing,
-    /// Its migration is being cancelled: it could not go on, or the plan is given up.
+    /// Its migration is being cancelled: it could not continue, or the plan is cancelled.
     Leaving,
     /// The disk has moved.
     Moved,
     /// The disk has not moved, and will not.
     Failed,
-    /// It was not begun, as a tile that goes before its own has not moved.
+    /// The move was not begun, because an earlier tile has not moved.
     Skipped,
-    /// It was given up with the plan.
+    /// The move was cancelled with the plan.
     Cancelled,
 }
 
@@ -224,7 +225,7 @@ pub struct PlannedMove {
     pub disk: String,
     /// The datastore that it leaves.
     pub from: String,
-    /// The one that it goes to.
+    /// The destination.
     pub to: String,
     /// Why there.
     pub why: String,
@@ -234,7 +235,7 @@ pub struct PlannedMove {
     pub wave: u32,
     /// Bytes to copy.
     pub bytes: u64,
-    /// What it takes by itself; absent where nobody can know.
+    /// The predicted time of the move alone; absent if Sterna cannot predict it.
     pub predicted: Option<Predicted>,
     /// When it begins, in seconds from the plan's beginning, by the plan.
     pub begins_s: f64,
@@ -256,7 +257,8 @@ pub struct PlannedMove {
     pub ended: Option<u64>,
     /// What its migration took, in seconds, if the disk has moved.
     pub took_s: Option<f64>,
-    /// Why it has failed, stands still or waits, or why it goes elsewhere or is tried again.
+    /// Why it has failed, is stalled or waits, or why it goes elsewhere or is tried
+    /// again.
     pub problem: Option<String>,
 }
 
@@ -274,30 +276,30 @@ pub struct RefusedDisk {
 pub struct PlannedDatastore {
     /// Its name.
     pub datastore: String,
-    /// What the plan may fill there, in bytes; absent of one that is left.
+    /// The bytes that the plan may fill there; absent for the datastore to empty.
     pub room: Option<u64>,
-    /// What copies from and to it come to together, in bytes per second; absent where
-    /// nobody can know.
+    /// The speed of all copies from and to it together, in bytes per second; absent if
+    /// Sterna cannot predict it.
     pub speed: Option<f64>,
     /// How many disks of the plan leave it, or go to it.
     pub moves: u64,
     /// How many bytes that are.
     pub bytes: u64,
-    /// What the disks that go there may grow to, in bytes, if that is more than the plan may
-    /// fill there: they are thin, and nobody keeps room for them.
+    /// The size to which the thin disks that go there may grow, in bytes, if that is more
+    /// than the plan may fill there. Sterna keeps no room for this growth.
     #[serde(default)]
     pub may_grow_to: Option<u64>,
     /// Why the plan leaves it alone, if it does.
     pub problem: Option<String>,
 }
 
-/// What a plan takes as a whole.
+/// The predicted time of a whole plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlanEstimate {
     /// Bytes to copy.
     pub bytes: u64,
-    /// Moves of which nobody can know what they take; if there are any, the rest is
-    /// absent, but for a bound by the limit of each copy, if there is one.
+    /// The number of moves without a prediction. If there are any, the other values are
+    /// absent, except a bound from the copies' limit, if there is one.
     pub unknown: u64,
     /// How many of those are unknown because each copy that was seen had a limit.
     #[serde(default)]
@@ -311,7 +313,7 @@ pub struct PlanEstimate {
     pub least_s: Option<f64>,
     /// The same if each move takes as much as one of twenty.
     pub most_s: Option<f64>,
-    /// Seconds that no order of the moves falls short of.
+    /// A lower bound for any order of the moves, in seconds.
     pub bound_s: Option<f64>,
     /// The part by which the plan takes longer than that.
     pub gap: Option<f64>,
@@ -329,11 +331,11 @@ pub enum DeadlineState {
     Unlikely,
     /// It does not end in time.
     Missed,
-    /// Nobody can know.
+    /// Sterna cannot predict it.
     Unknown,
 }
 
-/// When a plan shall have ended.
+/// The deadline of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Deadline {
     /// The moment (seconds since 1970).
@@ -353,7 +355,7 @@ pub struct Plan {
     pub datastore: String,
     /// The part of a destination's room that may be taken in the end.
     pub space: f64,
-    /// What is promised to each application meanwhile, and when copies may run.
+    /// The guard of each move, and when copies may run.
     pub guard: Guard,
     /// The limit of each copy in bytes per second.
     pub rate: Option<u64>,
@@ -376,10 +378,10 @@ pub struct Plan {
     /// When the window opens in which moves begin and copy (seconds since 1970); absent
     /// while it is open, if there is none, and when the plan is over.
     pub opens: Option<u64>,
-    /// When it will be over (seconds since 1970), by what is known now; if it is not
-    /// applied yet, if it were applied now. Absent while it stands still or is being given
-    /// up, while one of its moves stands still or waits for a datastore that is away, and
-    /// where nobody can know.
+    /// The predicted end (seconds since 1970); of a plan that is not applied yet, the end
+    /// if it were applied now. Absent while the plan is paused or being cancelled, while
+    /// one of its moves is stalled or waits for a datastore that is away, and if Sterna
+    /// cannot predict it.
     pub ends: Option<u64>,
     /// Whether that is in time, if it matters.
     pub deadline: Option<Deadline>,

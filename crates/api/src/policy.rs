@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{Goal, NotAboveZero, Rate};
 
-/// What a policy wants.
+/// The aim of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Aim {
@@ -26,7 +26,7 @@ pub enum Aim {
         /// What the class has in any case: a reservation while the policy holds.
         #[serde(default)]
         floor: Option<Rate>,
-        /// What becomes of the other classes if the target cannot be reached.
+        /// What happens to the other classes if the target cannot be reached.
         #[serde(default)]
         fallback: Fallback,
     },
@@ -37,7 +37,7 @@ pub enum Aim {
     },
 }
 
-/// What becomes of the other classes if a target cannot be reached.
+/// What happens to the other classes if a target cannot be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fallback {
@@ -46,7 +46,7 @@ pub enum Fallback {
     None,
     /// Each is held to this limit.
     Limit(Goal),
-    /// They are let go.
+    /// Sterna releases them.
     Release,
 }
 
@@ -120,9 +120,9 @@ impl TryFrom<Aim> for policy::Aim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It does.
+    /// The policy is in force.
     Binds,
-    /// It holds as well, but another one is tighter.
+    /// The policy holds, but a tighter policy is in force.
     Looser,
     /// Its schedule is closed.
     Closed,
@@ -138,17 +138,17 @@ impl fmt::Display for Standing {
     }
 }
 
-/// What has become of a target.
+/// The state of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CruisePhase {
-    /// Nobody has looked yet, or the policy's schedule is closed.
+    /// Not checked yet, or the policy's schedule is closed.
     NotStarted,
     /// It is on the way.
     Converging,
     /// It is held.
     Holding,
-    /// It cannot be had.
+    /// The target is out of reach.
     Unreachable,
 }
 
@@ -163,16 +163,16 @@ impl fmt::Display for CruisePhase {
     }
 }
 
-/// What has become of a target, since when and why.
+/// The state of a target, since when and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CruiseState {
     /// What.
     pub phase: CruisePhase,
     /// Since when (seconds since 1970); absent before it started.
     pub since: Option<u64>,
-    /// Why it cannot be had.
+    /// Why the target is out of reach.
     pub reason: Option<String>,
-    /// What the other classes are under because of that.
+    /// The limits of the other classes because of that.
     pub fallback: Option<Fallback>,
 }
 
@@ -181,9 +181,9 @@ pub struct CruiseState {
 pub struct Policy {
     /// Its number.
     pub id: u64,
-    /// The class that it speaks of.
+    /// Its class.
     pub class: String,
-    /// What it wants.
+    /// Its aim.
     pub aim: Aim,
     /// When it holds, in the daemon's local time (`Mon-Fri 22:00-06:00`); always
     /// without one.
@@ -194,13 +194,13 @@ pub struct Policy {
     pub created: u64,
     /// Whether it counts now.
     pub standing: Standing,
-    /// The policy that is tighter, if one is.
+    /// The tighter policy, if there is one.
     pub looser_than: Option<u64>,
     /// Since when its schedule is open or closed (seconds since 1970).
     pub since: u64,
     /// When its schedule opens or closes next (seconds since 1970).
     pub until: Option<u64>,
-    /// What has become of its target, if it has one.
+    /// The state of its target, if it has one.
     pub cruise: Option<CruiseState>,
 }
 
@@ -208,9 +208,9 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreatePolicy {
-    /// The class that it speaks of.
+    /// Its class.
     pub class: String,
-    /// What it wants.
+    /// Its aim.
     pub aim: Aim,
     /// When it holds, in the daemon's local time (`Mon-Fri 22:00-06:00`); always
     /// without one.

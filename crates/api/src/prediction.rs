@@ -19,13 +19,13 @@ pub struct Predict {
     /// Compare both sides before the switch-over: yes, if left out.
     #[serde(default = "crate::yes")]
     pub verify: bool,
-    /// The part of its IO/s that the application keeps at least, above 0 and at most 1.
+    /// The least part of its IO/s that the application keeps, above 0 and at most 1.
     #[serde(default)]
     pub keep: Option<f64>,
     /// The 99th percentile of the response time that it stays below, in microseconds.
     #[serde(default)]
     pub p99_us: Option<u64>,
-    /// Copy only while the application asks for nothing.
+    /// Copy only while the application is idle.
     #[serde(default)]
     pub idle_only: bool,
     /// When it would begin, as people say it: a time of day, a date and a time, or a span

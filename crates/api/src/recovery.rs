@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What an image is to its disk.
+/// The role of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageRole {
@@ -15,7 +15,7 @@ pub enum ImageRole {
     Retired,
 }
 
-/// What an image says of itself.
+/// The contents of an image's sidecar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Sidecar {
     /// The disk's name.
@@ -26,7 +26,7 @@ pub struct Sidecar {
     pub size: u64,
     /// Goes up each time another image becomes the truth.
     pub generation: u64,
-    /// What the image is to the disk.
+    /// The image's role.
     pub role: ImageRole,
 }
 
@@ -37,7 +37,7 @@ pub struct FoundImage {
     pub datastore: String,
     /// Where it is.
     pub image: String,
-    /// What its sidecar says; absent if that cannot be read.
+    /// The contents of its sidecar; absent if Sterna cannot read it.
     pub sidecar: Option<Sidecar>,
     /// Whether it is the image of a disk now; in a dry run, whether it would be.
     pub taken: bool,
@@ -45,7 +45,7 @@ pub struct FoundImage {
     pub reason: Option<String>,
 }
 
-/// What was found and done.
+/// The result of a recovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Recovery {
     /// Whether nothing was changed.
@@ -54,7 +54,7 @@ pub struct Recovery {
     pub images: Vec<FoundImage>,
 }
 
-/// Asks that images that are the truth of disks be made disks again.
+/// Makes images that are the truth of disks into disks again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecoverDisks {
@@ -62,7 +62,7 @@ pub struct RecoverDisks {
     /// same, as one of them may be newer.)
     #[serde(default)]
     pub datastore: Option<String>,
-    /// Only say what would be done.
+    /// Only show what would be done.
     #[serde(default)]
     pub dry_run: bool,
 }

@@ -22,9 +22,9 @@ use crate::{Migration, Predicted};
 pub struct AskStorageDrs {
     /// Loads and response times are those of the last so many seconds, 10 to 86400.
     pub window_s: Option<f64>,
-    /// The part of a datastore's room that may be taken, above 0 and at most 1.
+    /// The bound of the used part of a datastore's space, above 0 and at most 1.
     pub space: Option<f64>,
-    /// The 95th percentile of its response times may be so long, in microseconds.
+    /// The bound of the 95th percentile of its response times, in microseconds.
     pub latency_us: Option<u64>,
     /// The most moves that are recommended, 1 to 100.
     pub moves: Option<u64>,
@@ -39,7 +39,7 @@ pub struct StorageDrsBounds {
     pub window_s: f64,
     /// The part of a datastore's room that may be taken.
     pub space: f64,
-    /// The 95th percentile of its response times may be so long, in microseconds.
+    /// The bound of the 95th percentile of its response times, in microseconds.
     pub latency_us: u64,
     /// The most moves that are recommended.
     pub moves: u64,
@@ -89,7 +89,7 @@ pub struct RecommendedMove {
     pub disk: String,
     /// The datastore that it should leave.
     pub from: String,
-    /// The one that it should go to.
+    /// The host that it should go to.
     pub to: String,
     /// What the datastore that it leaves is over; absent if it moves for a rule.
     pub over: Option<OverBound>,
@@ -127,7 +127,7 @@ pub struct StayingDisk {
     pub reason: String,
 }
 
-/// What should move, and what should not.
+/// Recommended moves, and what stays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Recommendations {
     /// What datastores were judged by.
@@ -140,7 +140,7 @@ pub struct Recommendations {
     pub staying: Vec<StayingDisk>,
 }
 
-/// What Storage DRS did when it last acted by itself.
+/// What Storage DRS did when it last acted automatically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StorageDrsRun {
     /// When (seconds since 1970).
@@ -151,7 +151,7 @@ pub struct StorageDrsRun {
     pub recommended: u64,
     /// The migrations that it has begun.
     pub begun: Vec<u64>,
-    /// What could not be begun, and why.
+    /// Moves that could not begin, and why.
     pub failed: Vec<String>,
     /// Disks that stay.
     pub staying: u64,

@@ -45,7 +45,7 @@ pub struct SideLoad {
     pub response_us: Option<f64>,
 }
 
-/// What was done in a window of time.
+/// The load in a window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Load {
     /// How long the window was, in seconds.
@@ -138,14 +138,14 @@ pub enum Device {
 pub struct TopRow {
     /// Its name.
     pub name: String,
-    /// What was done.
+    /// The load.
     pub load: Load,
-    /// What is known of the device; only of datastores.
+    /// The known limits of the device; only for datastores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
 }
 
-/// Who does what.
+/// The load of all disks, classes or datastores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Top {
     /// What the rows are.
@@ -156,7 +156,7 @@ pub struct Top {
     pub disks: u64,
     /// Migrations that have not ended.
     pub migrations: u64,
-    /// All disks together, without what is copied.
+    /// All disks together, without copies.
     pub total: Load,
     /// All of them, by name; the idle ones, too.
     pub rows: Vec<TopRow>,

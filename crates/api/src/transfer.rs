@@ -5,14 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Carries out what is recommended for a machine.
+/// Carries out the recommended VM migration of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartTransfer {
     /// The machine.
     pub vm: String,
-    /// The QMP socket of the QEMU that waits for it; absent if the host's program starts
-    /// one.
+    /// The QMP socket of the waiting QEMU; absent if the host's program starts one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qmp: Option<String>,
     /// Bytes per second at most; absent for as fast as a link of 10 Gbit/s.
@@ -20,28 +19,28 @@ pub struct StartTransfer {
     pub rate: Option<u64>,
 }
 
-/// Where a transfer is.
+/// The state of a VM migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferState {
-    /// The other QEMU is being started, or told what comes.
+    /// Sterna starts and prepares the second QEMU.
     Starting,
-    /// Memory is being copied. The guest runs where it was.
+    /// QEMU copies memory. The guest runs at the first QEMU.
     Copying,
-    /// It is being given up.
+    /// The VM migration is being cancelled.
     Cancelling,
-    /// The guest is to run at the other QEMU.
+    /// The guest is switching to the second QEMU.
     SwitchingOver,
-    /// It runs there.
+    /// The guest runs at the second QEMU.
     Completed,
-    /// It runs where it was.
+    /// The guest runs at the first QEMU.
     Cancelled,
-    /// It is in neither, or it is not known where: `reason` says it.
+    /// The guest runs in neither QEMU, or it is unknown where it runs: see `reason`.
     Lost,
 }
 
 impl TransferState {
-    /// Whether nothing will happen any more.
+    /// Whether this state is final.
     pub fn ended(self) -> bool {
         matches!(
             self,
@@ -64,10 +63,10 @@ impl fmt::Display for TransferState {
     }
 }
 
-/// How far a transfer is.
+/// The progress of a VM migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TransferProgress {
-    /// Bytes that were sent. What the guest has written meanwhile is sent again.
+    /// Bytes sent. Memory that the guest writes meanwhile is sent, and counts, again.
     pub sent: u64,
     /// Bytes still to be sent, as far as is known.
     pub left: u64,
@@ -75,25 +74,25 @@ pub struct TransferProgress {
     pub rate: f64,
     /// How long the rest takes at this rate, in seconds.
     pub eta_s: Option<f64>,
-    /// How many times the guest's memory was gone through.
+    /// The number of passes over the guest's memory.
     pub passes: u64,
 }
 
-/// How a transfer went.
+/// The results of a VM migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TransferReport {
     /// How long it took, in seconds.
     pub seconds: f64,
     /// Bytes that were sent.
     pub sent: u64,
-    /// How many times the guest's memory was gone through.
+    /// The number of passes over the guest's memory.
     pub passes: u64,
-    /// How long the guest stood still, in milliseconds; absent where a daemon was killed
+    /// How long the guest stood still, in milliseconds; absent if the daemon was killed
     /// meanwhile.
     pub held_ms: Option<f64>,
 }
 
-/// A machine's way to another host.
+/// A VM migration to another host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Transfer {
     /// Its number.
@@ -102,30 +101,30 @@ pub struct Transfer {
     pub vm: String,
     /// The host that it leaves.
     pub from: String,
-    /// The one that it goes to.
+    /// The destination.
     pub to: String,
-    /// The QMP socket where it was.
+    /// The QMP socket of the first QEMU.
     pub source: String,
-    /// The one where it is if this is completed.
+    /// The QMP socket of the second QEMU.
     pub destination: String,
-    /// What it is for.
+    /// The problem that the VM migration repairs.
     pub why: String,
     /// How much that matters: 1 is the most, 5 the least.
     pub priority: u8,
-    /// Whether nobody has asked for it.
+    /// Whether DRS has started it automatically.
     pub automatic: bool,
     /// Where it is.
     pub state: TransferState,
-    /// Why it is there, if there is something to be said of that.
+    /// The reason for this state, if there is one.
     pub reason: Option<String>,
-    /// Whether it cannot go on at the moment: `reason` says why. It is tried again.
+    /// Whether it is stalled: see `reason`. Sterna tries again.
     pub stuck: bool,
     /// When it began (seconds since 1970).
     pub started: u64,
     /// When it ended.
     pub ended: Option<u64>,
-    /// How far it is, while that is known.
+    /// Its progress, while known.
     pub progress: Option<TransferProgress>,
-    /// How it went, once it is completed.
+    /// Its results, once it is completed.
     pub report: Option<TransferReport>,
 }

@@ -13,7 +13,7 @@ use crate::AskGuard;
 pub enum VmState {
     /// It runs.
     Running,
-    /// It is there, and its processors stand still.
+    /// The machine is on, and its processors are stopped.
     Paused,
     /// It is off.
     Off,
@@ -32,7 +32,7 @@ impl fmt::Display for VmState {
     }
 }
 
-/// What a machine's disk does, over a moment.
+/// The load of a machine's disk, over a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VmFigures {
     /// How long the moment was, in seconds.
@@ -48,28 +48,28 @@ pub struct VmFigures {
 /// A disk of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VmDisk {
-    /// What the machine's owner calls it (`vda`).
+    /// Its name in the machine (`vda`).
     pub device: String,
-    /// Where its bytes are: a file's path, or what QEMU has instead.
+    /// Its image: a file's path, or QEMU's description.
     pub image: String,
     /// How they are kept: `raw`, `qcow2`, …
     pub format: String,
     /// The size that the guest sees.
     pub size: u64,
-    /// What the image takes, if that is known.
+    /// The space that the image occupies, if known.
     pub allocated: Option<u64>,
-    /// The disk of Sterna's that it is, if it is one.
+    /// The Sterna disk that it is, if it is one.
     pub disk: Option<String>,
-    /// The datastore that the image is on, if it is on one that is known here.
+    /// The datastore that the image is on, if Sterna knows one.
     pub datastore: Option<String>,
     /// Whether the guest may only read.
     pub read_only: bool,
-    /// Why it cannot be moved or adopted as it is, if it cannot.
+    /// Why Sterna can neither move nor adopt it, if so.
     #[serde(default)]
     pub unmovable: Option<String>,
     /// The migration that moves it, if one does.
     pub migration: Option<u64>,
-    /// What it does now, if that can be had.
+    /// Its load now, if known.
     pub now: Option<VmFigures>,
 }
 
@@ -84,13 +84,13 @@ pub struct Vm {
     pub libvirt: Option<String>,
     /// Its name in libvirt.
     pub domain: Option<String>,
-    /// How it goes with it.
+    /// Its state.
     pub state: VmState,
-    /// What QEMU or libvirt says of that, or why it cannot be asked.
+    /// QEMU's or libvirt's word for the state, or why neither answers.
     pub detail: Option<String>,
     /// QEMU's version, if that is known.
     pub qemu: Option<String>,
-    /// Its disks; none while it cannot be asked.
+    /// Its disks; empty while the machine does not answer.
     pub disks: Vec<VmDisk>,
     /// When it was added (seconds since 1970).
     pub added: u64,
@@ -124,7 +124,7 @@ pub struct MoveVmDisk {
     /// The limit of the copy in bytes per second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// What must hold for the application meanwhile.
+    /// The guard.
     #[serde(default)]
     pub guard: AskGuard,
 }
@@ -137,13 +137,13 @@ pub struct AdoptVmDisk {
     pub device: String,
     /// The datastore to make Sterna's disk on.
     pub on: String,
-    /// What to call it: the machine's name and the device's if left out (`web-vda`).
+    /// The disk's name; if left out, the machine's name and the device's (`web-vda`).
     #[serde(default)]
     pub name: Option<String>,
     /// The limit of the copy in bytes per second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// What must hold for the application meanwhile.
+    /// The guard.
     #[serde(default)]
     pub guard: AskGuard,
 }
@@ -154,13 +154,13 @@ pub struct AdoptVmDisk {
 pub struct ReleaseVmDisk {
     /// The disk (`vda`).
     pub device: String,
-    /// The absolute path of a file that is not there yet: its name ends in `.raw` or
+    /// The absolute path of a file that does not exist yet: its name ends in `.raw` or
     /// `.img`, or in `.qcow2`.
     pub to: String,
     /// The limit of the copy in bytes per second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// What must hold for the application meanwhile.
+    /// The guard.
     #[serde(default)]
     pub guard: AskGuard,
 }

@@ -252,12 +252,15 @@ fn reservations_above_what_a_datastore_does_are_refused_with_the_sum() {
     let text = admit(&both, Some(&SHAPED)).unwrap_err().to_string();
     assert_eq!(
         text,
-        "reserved: oltp 500 IO/s + web 600 IO/s = 1100 IO/s; it does 1000 IO/s (by its \
-         shape)"
+        "reserved: oltp 500 IO/s + web 600 IO/s = 1100 IO/s; the datastore can do 1000 \
+         IO/s (by its shape)"
     );
     assert_eq!(admit(&both[..1], Some(&SHAPED)), Ok(Vec::new()));
     let text = admit(&both, Some(&measured(5))).unwrap_err().to_string();
-    assert!(text.ends_with("it does 1000 IO/s (as measured, within 5 %)"), "{text}");
+    assert!(
+        text.ends_with("the datastore can do 1000 IO/s (as measured, within 5 %)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -265,8 +268,14 @@ fn what_cannot_be_told_is_accepted_and_said() {
     let (oltp, web) = (reserving("500iops"), reserving("600iops"));
     let both = [("oltp", &oltp), ("web", &web)];
     let said = |capacity| admit(&both, capacity).unwrap()[0].to_string();
-    assert_eq!(said(None), "1100 IO/s reserved; what it can do is unknown yet");
-    assert!(said(Some(&measured(15))).contains("it does 1000 IO/s (as measured, within"));
+    assert_eq!(
+        said(None),
+        "1100 IO/s reserved; what the datastore can do is unknown yet"
+    );
+    assert!(
+        said(Some(&measured(15)))
+            .contains("the datastore can do 1000 IO/s (as measured, within")
+    );
     // Bytes are not known of this one.
     let backup = reserving("20M");
     assert_eq!(admit(&[("backup", &backup)], Some(&SHAPED)).unwrap().len(), 1);
@@ -282,11 +291,11 @@ fn what_was_done_already_can_be_kept_and_more_is_never_refused() {
         unproven.first().map(ToString::to_string)
     };
     assert_eq!(said("800iops"), None);
-    let more = "9000 IO/s reserved; it does 1000 IO/s (at least: it was not loaded \
-                enough to tell)";
+    let more = "9000 IO/s reserved; the datastore can do 1000 IO/s (at least: its load \
+                never reached its limit)";
     assert_eq!(said("9000iops").as_deref(), Some(more));
     assert!(said("801iops").is_some());
-    let bytes = "20.0 MiB/s reserved; only a shape says what it can do in MB/s";
+    let bytes = "20.0 MiB/s reserved; Sterna knows MB/s only of a datastore with a shape";
     assert_eq!(said("20M").as_deref(), Some(bytes));
 }
 
@@ -405,21 +414,21 @@ proptest! {
 #[test]
 fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
     for (wrong, meant) in [
-        ("20", "256 KiB/s are the least (was 20M, 20iops or 20ms meant?)"),
+        ("20", "the minimum is 256 KiB/s (did you mean 20M, 20iops or 20ms?)"),
         (
             "20K",
-            "20.0 KiB/s stop a guest: one request of 1.00 MiB takes 51.2 s; 256 KiB/s are \
-             the least (was 20M, 20iops",
+            "20.0 KiB/s would stop a guest: one request of 1.00 MiB takes 51.2 s; the \
+             minimum is 256 KiB/s (did you mean 20M, 20iops",
         ),
-        ("64K", "takes 16.0 s; 256 KiB/s are the least"),
-        ("1", "256 KiB/s are the least (was 1M or 1ms meant?)"),
+        ("64K", "takes 16.0 s; the minimum is 256 KiB/s"),
+        ("1", "the minimum is 256 KiB/s (did you mean 1M or 1ms?)"),
         (
             "1iops",
-            "1 IO/s stop a guest: the last of 32 requests at once takes 32 / 1 = 32.0 s, \
-             and 10.0 s are the longest; 4 IO/s are the least (was 1M meant?)",
+            "1 IO/s would stop a guest: the last of 32 requests at once takes 32 / 1 = \
+             32.0 s, and the maximum is 10.0 s; the minimum is 4 IO/s (did you mean 1M?)",
         ),
         ("3iops", "32 / 3 = 10.7 s"),
-        ("20s", "20.0 s stop a guest: 10.0 s are the longest (was 20ms meant?)"),
+        ("20s", "20.0 s would stop a guest: the maximum is 10.0 s (did you mean 20ms?)"),
     ] {
         let fallback = Fallback::Limit(goal(wrong));
         let tolerance = "10%".parse().unwrap();
@@ -432,7 +441,7 @@ fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
     }
     let boundless = Aim::Limit(Goal::Response(Nanos(u64::MAX)));
     let said = boundless.check().unwrap_err().to_string();
-    assert!(said.ends_with("are the longest"), "{said}");
+    assert!(said.ends_with("the maximum is 10.0 s"), "{said}");
     for fine in ["256K", "4iops", "10s"] {
         assert_eq!(Aim::Limit(goal(fine)).check(), Ok(()), "{fine}");
     }

@@ -70,7 +70,7 @@ impl Daemon {
         let Some(path) = record.vhost_user.take() else {
             let message = format!("disk {name} is attached to no socket");
             return Err(Error::invalid(message)
-                .hint("its NBD clients are listed by `sterna disk show`"));
+                .hint("`sterna disk show` lists the disk's NBD clients"));
         };
         self.store.set_vhost_user(record.id, None)?;
         self.close_socket(&record);

@@ -104,7 +104,8 @@ impl Daemon {
                 Ok(false) => {}
                 Err(error) => {
                     let datastore = shelf.name();
-                    tracing::warn!(datastore, %error, "cannot look for what waits for it");
+                    tracing::warn!(datastore, %error, "cannot look for migrations that \
+                                                       wait for a datastore");
                 }
             }
         }
@@ -164,7 +165,7 @@ impl Daemon {
     fn continue_migration(self: &Arc<Self>, record: &MigrationRecord) {
         let job: Arc<Job> = self.job_of(record);
         if let Err(error) = self.go_on(&job, record) {
-            tracing::error!(migration = record.id, %error, "the migration cannot go on");
+            tracing::error!(migration = record.id, %error, "the migration cannot continue");
         }
     }
 
@@ -185,7 +186,8 @@ impl Daemon {
         let run = move || work(&daemon);
         let spawned = thread::Builder::new().name("sterna-up".into()).spawn(run);
         if let Err(error) = &spawned {
-            tracing::warn!(%error, "no thread to see to storage; it is tried again");
+            tracing::warn!(%error, "cannot start a thread that checks storage; Sterna \
+                                    tries again");
         }
         spawned.is_ok()
     }

@@ -178,8 +178,8 @@ impl Daemon {
     fn check_new(&self, name: &str, location: &Location) -> Result<()> {
         if self.exports(location) {
             let message = format!("{location} is an export of this daemon itself");
-            let hint = "a datastore is where disks are, not a disk; `sterna datastore list` \
-                        shows those there are";
+            let hint = "give a place that can hold images, not a disk; `sterna datastore \
+                        list` lists the datastores";
             return Err(Error::invalid(message).hint(hint));
         }
         let all: Vec<DatastoreRecord> = self.store.datastores()?;

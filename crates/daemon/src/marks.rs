@@ -66,7 +66,7 @@ pub(crate) fn open(
     {
         // The next daemon takes over what it finds; nobody's disk is to wait for that.
         let datastore = &record.name;
-        tracing::warn!(datastore, %error, "its mark is not recorded");
+        tracing::warn!(datastore, %error, "cannot record the mark of a datastore");
     }
     Ok(Opened { datastore: Arc::new(datastore), backing, mark })
 }
@@ -86,7 +86,7 @@ fn give_mark(record: &DatastoreRecord, directory: &Path) -> Option<Mark> {
         }
         Err(error) => {
             // Tried again every few seconds.
-            tracing::debug!(datastore, %error, "it cannot be marked");
+            tracing::debug!(datastore, %error, "cannot mark a datastore");
             None
         }
     }

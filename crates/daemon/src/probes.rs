@@ -24,9 +24,9 @@ impl Daemon {
         self.shelf(datastore)?;
         let count = found.steps.len();
         if count > STEPS_MOST {
-            let message = format!("{count} steps are more than a probe makes");
+            let message = format!("{count} steps are more than a probe may have");
             return Err(
-                Error::invalid(message).hint(format!("tell of {STEPS_MOST} at most"))
+                Error::invalid(message).hint(format!("give at most {STEPS_MOST} steps"))
             );
         }
         let steps: Result<Vec<Step>> = found.steps.iter().map(step).collect();

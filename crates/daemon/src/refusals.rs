@@ -36,18 +36,18 @@ pub(crate) fn unfit(
         (_, Some((place, what))) => {
             let file = if file.is_empty() { place } else { file };
             with(format!(
-                "{place}: {what}; if it is the right image, take it up again: `sterna \
-                 disk remove {disk} --keep-image`, then `sterna disk import {disk} --on \
+                "{place}: {what}; if it is the right image, import it anew: `sterna disk \
+                 remove {disk} --keep-image`, then `sterna disk import {disk} --on \
                  {datastore} {file}`"
             ))
         }
         (DatastoreError::Mismatch { newer: true, .. }, _) => with(format!(
-            "{error}: this state is out of date; take the disk up again: `sterna disk \
-             remove {disk} --keep-image`, then `sterna disk recover`"
+            "{error}: this state is out of date; recover the disk: `sterna disk remove \
+             {disk} --keep-image`, then `sterna disk recover`"
         )),
         (DatastoreError::TooSmall { .. }, _) => with(format!(
-            "{error}: it was shortened, and data is missing; lengthening it does not \
-             bring that back: restore it from a backup"
+            "{error}: the image was shortened, and data is missing; lengthening the \
+             image does not restore the data: restore the disk from a backup"
         )),
         _ => refusal(datastore, error),
     }
@@ -68,8 +68,8 @@ fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
 }
 
 /// What to do about a quota.
-const QUOTA: &str = "raise the quota there or free some of what counts for it, or choose \
-    a thin image or another datastore";
+const QUOTA: &str = "raise the quota there, delete files that count against it, or \
+                     choose a thin image or another datastore";
 
 fn code(error: &DatastoreError) -> ErrorCode {
     use DatastoreError as E;
@@ -131,8 +131,8 @@ fn hint(error: &DatastoreError) -> &'static str {
                  read-only"
             }
             ErrorKind::FileTooLarge => {
-                "the file system takes no file of that size: choose a smaller one, or \
-                 another datastore"
+                "the file system supports no files of that size: choose a smaller size, \
+                 or another datastore"
             }
             ErrorKind::QuotaExceeded => QUOTA,
             ErrorKind::StorageFull => "free some space, or choose another datastore",

@@ -130,7 +130,10 @@ impl Daemon {
             Err(_) => false,
         };
         if !ours {
-            tracing::warn!(disk = record.name, "its image may be another's: kept");
+            tracing::warn!(
+                disk = record.name,
+                "Sterna keeps an image that may belong to another disk"
+            );
             return Ok(true);
         }
         if keep {

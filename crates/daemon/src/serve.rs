@@ -61,7 +61,8 @@ pub async fn serve(
         tokio::select! {
             _ = terminate.recv() => tracing::info!("told to stop (SIGTERM)"),
             _ = interrupt.recv() => tracing::info!("told to stop (SIGINT)"),
-            () = over => tracing::info!("what it was started for is over"),
+            () = over => tracing::info!("the work that the daemon was started for has \
+                                         ended"),
         }
     };
     running.run(stop).await

@@ -397,8 +397,8 @@ impl Shelf {
             None => Ok(false),
             Some(found) if ours(&found) => Ok(true),
             Some(Identity { name, generation, role, .. }) => Err(Error::in_use(format!(
-                "it is disk {name} by its sidecar, generation {generation}, {role}, \
-                     and not what this state expects"
+                "its sidecar names disk {name}, generation {generation}, {role}; this \
+                 state expects another image"
             ))),
         }
     }

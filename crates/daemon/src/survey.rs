@@ -40,11 +40,14 @@ impl Daemon {
         warnings.extend(self.state_is_full());
         warnings.extend(self.means.descriptors.warning(self.without_client()));
         warnings.extend(self.log_is_lost());
-        warnings.extend(Local::unknown().map(|why| Warning {
-            about: "local time".into(),
-            message: format!("schedules go by UTC: {why}"),
-            hint:
-                "start the daemon with a TZ that is there, as in TZ=Europe/Berlin".into(),
+        warnings.extend(Local::unknown().map(|why| {
+            Warning {
+                about: "local time".into(),
+                message: format!("schedules go by UTC: {why}"),
+                hint: "start the daemon with an existing time zone in TZ, for example \
+                       TZ=Europe/Berlin"
+                    .into(),
+            }
         }));
         let policies = self.list_policies()?;
         counts.policies = policies.len() as u64;
@@ -66,7 +69,7 @@ impl Daemon {
         (free < STATE_LEAST).then(|| Warning {
             about: "state".into(),
             message: format!(
-                "no room to record anything in {}: {} are free",
+                "no room to record changes in {}: {} are free",
                 state.display(),
                 Bytes(free)
             ),
@@ -81,7 +84,9 @@ impl Daemon {
         let LogState { lost, problem } = self.means.log.state();
         problem.map(|why| Warning {
             about: "log".into(),
-            message: format!("it cannot be written: {why}; lines lost so far: {lost}"),
+            message: format!(
+                "Sterna cannot write its log: {why}; lines lost so far: {lost}"
+            ),
             hint: "find out where the daemon's stderr goes; Sterna still serves all \
                    disks"
                 .into(),
@@ -98,7 +103,8 @@ impl Daemon {
             counts.datastores += 1;
             if let Some(oversold) = self.oversold(&shelf, disks) {
                 let about = format!("datastore {}", shelf.name());
-                let message = format!("it cannot keep what is reserved: {oversold}");
+                let message =
+                    format!("the datastore cannot keep its reservations: {oversold}");
                 let hint = "reserve less, or move disks of these classes away".into();
                 warnings.push(Warning { about, message, hint });
             }
@@ -233,9 +239,12 @@ fn out_of_reach(policy: &Policy) -> Option<Warning> {
 fn missed(migration: u64, fares: &Guarding) -> Option<Warning> {
     let late = |late_s: f64| format!(" by {}", Nanos((late_s * 1e9) as u64));
     let what = match fares.state? {
-        GuardState::Unreachable => "its guard cannot keep the promise".to_owned(),
+        GuardState::Unreachable => "the guard cannot keep its promise".to_owned(),
         GuardState::Late => {
-            format!("it will end too late{}", fares.late_s.map_or(String::new(), late))
+            format!(
+                "the migration will end too late{}",
+                fares.late_s.map_or(String::new(), late)
+            )
         }
         GuardState::Learning
         | GuardState::Holding
@@ -314,7 +323,9 @@ mod tests {
         let fares = |state| Guarding {
             asked: Guard { keep: Some(0.97), ..Guard::default() },
             state,
-            reason: Some("in time it would keep 60%".into()),
+            reason: Some(
+                "to end in time, the copy would leave the application 60%".into(),
+            ),
             baseline_iops: None,
             kept: None,
             p99_us: None,
@@ -322,7 +333,8 @@ mod tests {
             late_s: Some(90.0),
         };
         let late = missed(7, &fares(Some(GuardState::Late))).unwrap();
-        let said = "it will end too late by 90.0 s: in time it would keep 60%";
+        let said = "the migration will end too late by 90.0 s: to end in time, the copy \
+                    would leave the application 60%";
         assert_eq!((late.about.as_str(), late.message.as_str()), ("migration 7", said));
         assert!(late.hint.contains("`sterna migration show 7`"));
         assert!(missed(7, &fares(Some(GuardState::Unreachable))).is_some());

@@ -50,7 +50,7 @@ pub(crate) fn show_answers(router: Router) -> Option<JoinHandle<()>> {
 /// Tells systemd, which is there or is not.
 fn tell(what: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(what) {
-        tracing::warn!(%error, "systemd cannot be told how the daemon is");
+        tracing::warn!(%error, "cannot report the daemon's state to systemd");
     }
 }
 
@@ -65,7 +65,7 @@ async fn tell_of_answers(router: Router, every: Duration, alive: impl Fn()) {
         *question.uri_mut() = axum::http::Uri::from_static(QUESTION);
         let mut answer = std::pin::pin!(service.call(question));
         if tokio::time::timeout(every, &mut answer).await.is_err() {
-            tracing::warn!(waits = ?every, "the daemon does not answer itself");
+            tracing::warn!(waits = ?every, "the daemon's API does not answer the watchdog");
             // Whoever waits for ever is killed by the watchdog.
             let _ = answer.await;
         }

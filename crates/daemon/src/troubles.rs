@@ -38,13 +38,13 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
     let (message, hint) = match trouble.kind {
         TroubleKind::Forgot { told } => {
             let flush = match told {
-                true => "a flush has failed since, so its client knows",
-                false => "its next flush fails, so that its client knows",
+                true => "a flush has failed since then, so the client knows",
+                false => "the disk's next flush fails, so that the client knows",
             };
             (
                 format!(
-                    "it may have lost writes on {since}: the NBD server of its image was \
-                     away with writes that nobody had flushed; {flush}"
+                    "the disk may have lost writes on {since}: the NBD server of its \
+                     image was away with writes that no client had flushed; {flush}"
                 ),
                 format!(
                     "check the file systems and databases on {name}, and why the server of \
@@ -54,8 +54,8 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
         }
         TroubleKind::CannotFlush => (
             format!(
-                "since {since} no flush of it succeeds: one has failed, and the kernel may \
-                 have dropped what it could not write to datastore {datastore}"
+                "since {since} no flush of the disk succeeds: a flush failed, and the \
+                 kernel may have dropped writes to datastore {datastore}"
             ),
             format!(
                 "check the kernel's log; move {name} to another datastore, or repair \
@@ -64,8 +64,8 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
         ),
         TroubleKind::Waits { requests } => (
             format!(
-                "{} since {since} for an earlier write of another client, which does not \
-                 end: to overtake it could destroy newer data",
+                "{} since {since} for an earlier write of another client that does not \
+                 end: overtaking that write could destroy newer data",
                 match requests {
                     1 => "a request waits".to_owned(),
                     many => format!("{many} requests wait"),
@@ -115,7 +115,11 @@ mod tests {
     fn each_trouble_names_the_disk_and_says_what_to_do() {
         let forgot = told(TroubleKind::Forgot { told: false });
         assert_eq!(forgot.about, "disk db");
-        assert!(forgot.message.contains("its next flush fails"), "{}", forgot.message);
+        assert!(
+            forgot.message.contains("the disk's next flush fails"),
+            "{}",
+            forgot.message
+        );
         assert!(forgot.hint.contains("datastore far"), "{}", forgot.hint);
         let known = told(TroubleKind::Forgot { told: true });
         assert!(known.message.contains("a flush has failed since"), "{}", known.message);

@@ -53,9 +53,9 @@ async fn what_no_command_line_sends_is_refused_as_well() {
     for (aim, schedule, words) in [
         (limit(0), None, "above zero"),
         (Aim::Limit { goal: Goal::ResponseMs(-1.0) }, None, "above zero"),
-        (Aim::Limit { goal: Goal::BytesPerSecond(20) }, None, "was 20M, 20iops"),
-        (Aim::Limit { goal: Goal::ResponseMs(1e300) }, None, "are the longest"),
-        (cruise(Goal::Iops(5), 10, tiny), None, "was 20M, 20iops"),
+        (Aim::Limit { goal: Goal::BytesPerSecond(20) }, None, "did you mean 20M, 20iops"),
+        (Aim::Limit { goal: Goal::ResponseMs(1e300) }, None, "the maximum is"),
+        (cruise(Goal::Iops(5), 10, tiny), None, "did you mean 20M, 20iops"),
         (cruise(Goal::Iops(5), 60, Fallback::None), None, "1 to 50 %"),
         (cruise(Goal::Iops(5), 0, Fallback::None), None, "1 to 50 %"),
         (cruise(Goal::Iops(5), 10, zero), None, "above zero"),
@@ -69,7 +69,7 @@ async fn what_no_command_line_sends_is_refused_as_well() {
     }
     assert!(client.policies().await.unwrap().is_empty());
     for (rate, words) in [
-        (Rate::BytesPerSecond(5), "the least"),
+        (Rate::BytesPerSecond(5), "the minimum is"),
         (Rate::BytesPerSecond(999_999 << 40), "no datastore can keep"),
         (Rate::Iops(u64::MAX), "no datastore can keep"),
     ] {
@@ -169,7 +169,10 @@ async fn a_disk_that_takes_its_reservation_to_a_slower_datastore_is_warned_of() 
     let warnings = client.status().await.unwrap().warnings;
     let [warning] = &warnings[..] else { panic!("one warning expected: {warnings:?}") };
     assert_eq!(warning.about, "datastore slower");
-    assert!(warning.message.contains("oltp 1500 IO/s; it does 1000 IO/s"), "{warning:?}");
+    assert!(
+        warning.message.contains("oltp 1500 IO/s; the datastore can do 1000 IO/s"),
+        "{warning:?}"
+    );
     // Less is too much still, but better than more.
     let rate = |rate| ChangeClass {
         reservation: Some(Some(Rate::Iops(rate))),

@@ -259,7 +259,7 @@ fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
         Start::Resume => {
             if let Some(why) = map.believe(&present)? {
                 let migration = migration.id.0;
-                tracing::info!(migration, %why, "what was copied is compared");
+                tracing::info!(migration, %why, "Sterna compares what was copied");
             }
         }
     }

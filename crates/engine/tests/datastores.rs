@@ -301,7 +301,7 @@ fn a_thick_image_that_does_not_fit_is_refused_at_once_and_leaves_nothing() {
     let result = store.create_image(&disk("a", needed), Provision::Thick);
     assert!(matches!(result, Err(DatastoreError::Full { .. })), "{result:?}");
     let message = result.unwrap_err().to_string();
-    assert!(message.contains("left and the image needs"), "{message}");
+    assert!(message.contains("free, and the image needs"), "{message}");
     assert_eq!(fs::read_dir(&mount.at).unwrap().count(), before);
     assert_eq!(store.space().unwrap(), space);
     // Thin fits, and so does thick in what there is.

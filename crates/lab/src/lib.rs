@@ -56,10 +56,9 @@ pub fn run(command: LabCommand, output: Output) -> anyhow::Result<()> {
 fn interrupted() -> Failure {
     Failure {
         code: ErrorCode::Interrupted,
-        message:
-            "the experiment was interrupted; its daemon and its disks are gone, and \
-                  no report was written"
-                .into(),
+        message: "the experiment was interrupted; Sterna has removed its daemon and its \
+                  disks, and has written no report"
+            .into(),
         hint: String::new(),
     }
 }

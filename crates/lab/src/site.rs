@@ -83,7 +83,7 @@ impl Site {
                 }
             }
             if let Some(status) =
-                self.child.try_wait().context("cannot ask for the daemon")?
+                self.child.try_wait().context("cannot check whether the daemon runs")?
             {
                 bail!(self.ending(&format!("the daemon ended at its start ({status})")));
             }

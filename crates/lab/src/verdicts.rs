@@ -49,7 +49,7 @@ pub(super) fn tell(
     let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
     let but = match modelled {
         true => "",
-        false => "; figures of a machine that has other work to do mean little",
+        false => "; on a machine with other work, figures mean little",
     };
     Err(Failure {
         code: ErrorCode::Unmet,
@@ -57,7 +57,7 @@ pub(super) fn tell(
             "{failed} of {} requirements are not met",
             report.verdicts.len()
         ),
-        hint: format!("{} shows how it went{but}", files.page().display()),
+        hint: format!("see the report: {}{but}", files.page().display()),
     }
     .into())
 }

@@ -42,7 +42,7 @@ const SHOWN: usize = 200;
 pub fn check(path: &Path) -> Result<(), String> {
     let found = path.metadata().map_err(|error| format!("cannot be run: {error}"))?;
     match (found.is_file(), found.permissions().mode() & 0o111) {
-        (false, _) => Err("is no file".into()),
+        (false, _) => Err("is not a file".into()),
         (true, 0) => Err("is not executable".into()),
         (true, _) => Ok(()),
     }
@@ -86,7 +86,7 @@ async fn run_it(
     let mut child = started.map_err(|error| format!("does not start: {error}"))?;
     let group = child.id().and_then(group);
     if let Err(error) = write_note(note, &child) {
-        tracing::warn!(%error, "a program would not be known after a kill");
+        tracing::warn!(%error, "Sterna could not identify a program after a kill");
     }
     let why = tokio::select! {
         ended = child.wait() => match ended {
@@ -95,8 +95,8 @@ async fn run_it(
             Err(error) => format!("cannot be waited for: {error}"),
         },
         () = sleep(patience) => format!("has not ended within {} s", patience.as_secs()),
-        () = unwanted => "was not waited for any more".into(),
-        () = says_too_much(said) => format!("says more than {SAID_MOST} bytes"),
+        () = unwanted => "was ended, because it is not needed any more".into(),
+        () = says_too_much(said) => format!("writes more than {SAID_MOST} bytes to stderr"),
     };
     end(&mut child, group).await;
     Err(format!("{why}{}", last_words(said)))
@@ -193,11 +193,11 @@ fn stat(pid: u32) -> Option<(Process, bool)> {
 /// end.
 async fn end_left_over(note: &Path) -> Result<(), String> {
     let Some((pid, group)) = left_over(note) else { return Ok(()) };
-    tracing::warn!(pid, "a program of before the restart is ended");
+    tracing::warn!(pid, "ending a program that was started before the restart");
     if end_group(group).await {
         return Ok(());
     }
-    Err(format!("is not run: process {pid}, of before a restart, does not end"))
+    Err(format!("is not run: process {pid}, from before a restart, does not end"))
 }
 
 /// The group of which a note tells, if there is anybody left of it. No process gets the
@@ -260,7 +260,7 @@ mod tests {
         let error = run(&mut hangs(), &scratch, short, pending()).await.unwrap_err();
         assert!(error.contains("has not ended within"), "{error}");
         let error = run(&mut hangs(), &scratch, LONG, async {}).await.unwrap_err();
-        assert!(error.contains("not waited for any more"), "{error}");
+        assert!(error.contains("it is not needed any more"), "{error}");
         assert!(began.elapsed() < LONG);
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let scratch = dir.path().join("one");
         let error = run(&mut shell("yes >&2"), &scratch, LONG, pending()).await;
-        assert!(error.unwrap_err().starts_with("says more than"));
+        assert!(error.unwrap_err().starts_with("writes more than"));
     }
 
     #[tokio::test]

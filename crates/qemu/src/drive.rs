@@ -64,24 +64,26 @@ pub enum Unmovable {
 impl fmt::Display for Unmovable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unmovable::ReadOnly => "the guest may only read it: copy the file instead",
-            Unmovable::Format => "only raw and qcow2 images are moved",
-            Unmovable::Encrypted => "it is encrypted, and the copy would not be",
+            Unmovable::ReadOnly => {
+                "the disk is read-only for the guest: copy the file instead"
+            }
+            Unmovable::Format => "QEMU moves only raw and qcow2 images",
+            Unmovable::Encrypted => "the image is encrypted, and the copy would not be",
             Unmovable::Snapshots => {
-                "it has snapshots inside the image, which would be left behind: delete \
+                "the image has internal snapshots, which the copy would not have: delete \
                  them first (`qemu-img snapshot`, `virsh snapshot-delete`)"
             }
             Unmovable::Bitmaps => {
-                "it has bitmaps that backups go by, which would be left behind: remove \
-                 them first (the next backup is a full one)"
+                "the image has bitmaps for backups, which the copy would not have: \
+                 remove them first (the next backup is a full one)"
             }
             Unmovable::Temporary => {
-                "what the guest writes is in a file that has no name and goes with QEMU: \
-                 start the machine without snapshot=on"
+                "QEMU keeps the guest's writes in a temporary file, which disappears \
+                 with QEMU: start the VM without snapshot=on"
             }
             Unmovable::Unnamed => {
-                "its device has no id, so it could not be told from others after the \
-                 move: start the machine with an id= for it (`-device \
+                "the disk's device has no id, so Sterna could not identify the disk \
+                 after the move: start the VM with an id= for the device (`-device \
                  virtio-blk-pci,id=vda,...`)"
             }
         })

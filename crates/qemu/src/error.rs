@@ -13,7 +13,7 @@ pub enum QemuError {
     #[error(transparent)]
     Virsh(#[from] VirshError),
     /// There is no such disk.
-    #[error("the machine has no disk {device}; it has {has}")]
+    #[error("the VM has no disk {device}; it has {has}")]
     NoDrive {
         /// What was asked for.
         device: String,
@@ -27,7 +27,10 @@ pub enum QemuError {
         job: String,
     },
     /// QEMU would forget it only once its server has answered, and stand still until then.
-    #[error("QEMU keeps {what}, which is not served: its guest would wait for that")]
+    #[error(
+        "QEMU still has {what} open, and no server answers for it: to close it would \
+         stop the guest"
+    )]
     Unserved {
         /// A node, an image or a disk.
         what: String,

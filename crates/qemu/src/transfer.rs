@@ -110,7 +110,7 @@ impl Direct {
             return Err(QmpError::Refused {
                 command: "migrate-set-capabilities",
                 class: "TooOld".into(),
-                description: format!("it does not know {}", RECEIVER.0),
+                description: format!("this QEMU does not know {}", RECEIVER.0),
             });
         }
         self.monitor().call(&Receive { uri: format!("unix:{socket}") }).await.map(drop)

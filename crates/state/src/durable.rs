@@ -61,12 +61,12 @@ pub(super) fn settle(
         (Ok(()), Ok(0)) => Ok(()),
         // Somebody reads it, or there is no room: it is where it was, and synced.
         (Ok(()), Ok(_)) => {
-            tracing::info!("somebody else reads the state database");
+            tracing::info!("another program reads the state database");
             Ok(())
         }
         (Ok(()), Err(error)) => {
             let error = error.with_cause();
-            tracing::warn!(error, "the state database is as long as it was");
+            tracing::warn!(error, "the state database could not be shortened");
             Ok(())
         }
         (Err((file, error)), Ok(0)) => {

@@ -31,8 +31,8 @@ pub enum StoreError {
     },
     /// What it says may be gone after a power loss.
     #[error(
-        "what the state database says cannot be made durable: {} cannot be synced: \
-         {source}", path.display()
+        "Sterna cannot make the state database durable: {} cannot be synced: {source}",
+        path.display()
     )]
     NotDurable {
         /// What was synced.
@@ -41,7 +41,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The record was in a step that this change cannot start from.
-    #[error("migration {id} cannot become `{wanted}` any more")]
+    #[error("migration {id} can no longer become `{wanted}`")]
     Step {
         /// The migration.
         id: u64,
@@ -49,7 +49,7 @@ pub enum StoreError {
         wanted: Step,
     },
     /// Another move goes there.
-    #[error("migration {id} goes to {place}, or has not put away what it has made there")]
+    #[error("migration {id} goes to {place}, or has not removed its copy there yet")]
     Taken {
         /// Where.
         place: String,
@@ -70,18 +70,18 @@ impl StoreError {
                 "check that the state directory is writable and has free space"
             }
             StoreError::Foreign(_) => {
-                "if it was one, see \"A damaged state database\" in docs/manual/files.md; \
-                 else choose another state directory: --state DIR"
+                "if the file was a state database, see \"A damaged state database\" in \
+                 docs/manual/files.md; else choose another state directory: --state DIR"
             }
             StoreError::Newer { .. } => {
                 "use the newer Sterna that wrote it, or restore an older backup"
             }
             StoreError::NotDurable { .. } => {
-                "nothing is served or removed on its word alone: see what is wrong with \
-                 the state directory's storage, then start again"
+                "Sterna serves and removes nothing before the state database is durable: \
+                 repair the storage of the state directory, then start the daemon again"
             }
             StoreError::Step { .. } => "see `sterna migration list`",
-            StoreError::Taken { .. } => "choose another name, or wait for it",
+            StoreError::Taken { .. } => "choose another name, or wait for the migration",
             StoreError::Closed => "the daemon is stopping; ask again when it runs",
         }
     }

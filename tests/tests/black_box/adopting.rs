@@ -136,7 +136,8 @@ fn a_machine_that_rests_keeps_its_disk_though_it_has_not_connected_again() {
     assert_eq!(clients, 0, "QEMU connects again when its guest asks for something");
     let refuse = |stage: &Stage| {
         let refused = stage.daemon.sterna("disk remove web-vda");
-        refused.fails_with(&["is used by web", "take the disk from it first"]);
+        refused
+            .fails_with(&["web uses disk web-vda", "remove the disk from the VM first"]);
     };
     refuse(&stage);
     // Nor is it lost if the machine does not answer: it said so a moment ago.
@@ -447,7 +448,7 @@ fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
     refused("vm adopt web vda --on nowhere", &["no datastore nowhere"]);
     refused("vm adopt web vda --on there --name a/b", &["cannot be the name"]);
     let file = stage.scratch.path("new.raw").display().to_string();
-    refused(&format!("vm release web vda --to {file}"), &["no disk of Sterna's"]);
+    refused(&format!("vm release web vda --to {file}"), &["is not a Sterna disk"]);
     if programs::root() && programs::have(&["losetup", "mkfs.ext4"]) {
         let _tiny = stage.tiny_fs("tiny", 16 * MIB);
         refused("vm adopt web vda --on tiny", &["tiny", "are missing"]);
@@ -457,8 +458,8 @@ fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
     stage.disk("taken", MIB);
     refused("vm adopt web vda --on there --name taken", &["a disk taken already"]);
     daemon.sterna("vm adopt web vda --on there").ok();
-    refused("vm adopt web vda --on here", &["is Sterna's disk web-vda"]);
-    refused("vm move web vda --to here", &["is Sterna's disk", "sterna migrate"]);
+    refused("vm adopt web vda --on here", &["is Sterna disk web-vda"]);
+    refused("vm move web vda --to here", &["is Sterna disk", "sterna migrate"]);
     refused("vm release web vda --to /nonexistent/a.raw", &["no directory"]);
     refused("vm release web vda --to /tmp/a.vmdk", &[".qcow2"]);
     std::fs::write(&file, "mine").expect("write a file");
@@ -474,7 +475,7 @@ fn a_release_that_is_cancelled_leaves_the_disk_with_sterna() {
     let line = format!("vm release web vda --to {} --rate 1M --detach", file.display());
     let id = stage.daemon.json(&line)["id"].as_u64().expect("a number");
     stage.daemon.wait_for(id, "copying", seconds(20));
-    stage.daemon.sterna("migrate web-vda --to here").fails_with(&["is leaving"]);
+    stage.daemon.sterna("migrate web-vda --to here").fails_with(&["is being released"]);
     stage.daemon.cancel(id);
     assert_eq!(disk(&stage)["disk"], "web-vda");
     assert!(!file.exists());

@@ -72,7 +72,7 @@ fn they_alone_stay_behind_and_the_rest_moves_knowingly() {
     let shown = scene.stage.daemon.sterna(&format!("migration show {id}")).ok().stdout;
     assert!(shown.contains("512 bytes at 9000448"), "{shown}");
     // Their neighbours are copied.
-    assert!(scene.moved() == scene.readable(), "all else is copied");
+    assert!(scene.moved() == scene.readable(), "the rest is copied");
     // Nothing is forgotten when the daemon is killed, and nothing is left behind unasked.
     scene.stage.daemon.kill();
     scene.stage.daemon.restart();

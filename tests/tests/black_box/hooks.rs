@@ -244,7 +244,7 @@ fn hooks_that_could_not_be_run_are_refused_before_anything_begins() {
         stage.daemon.sterna(&ask).fails_with(&[why]);
     };
     refused("[]", "stop hook of tile shop names no program");
-    refused("['true']", "whole path");
+    refused("['true']", "absolute path");
     refused("['/nosuch/program']", "/nosuch/program");
     refused("'/bin/true'", "line 4");
     assert_eq!(stage.daemon.json("plan list"), Value::from(vec![0; 0]));

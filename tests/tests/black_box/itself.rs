@@ -52,7 +52,10 @@ fn an_old_image_that_a_server_serves_as_the_new_one_stays() {
     let moved = stage.daemon.json("migrate db --to same");
     assert_eq!(moved["state"], "completed");
     let reason = moved["reason"].as_str().expect("what was left behind is said");
-    assert!(reason.contains("another program has it open for writing"), "{reason}");
+    assert!(
+        reason.contains("another program has the old image open for writing"),
+        "{reason}"
+    );
     server.kill();
     assert!(std::fs::read(&image).expect("the image is there") == before);
 }

@@ -98,7 +98,7 @@ fn a_kill_while_it_stands_still_costs_no_comparison_if_nobody_wrote() {
     stage.daemon.completed(id);
     moved_with_its_data(&stage);
     let log = stage.daemon.log();
-    assert!(!log.contains("what was copied is compared"), "{log}");
+    assert!(!log.contains("Sterna compares what was copied"), "{log}");
 }
 
 #[test]
@@ -169,7 +169,10 @@ fn who_only_reads_the_copy_costs_no_pause() {
     drop(reader);
     moved_with_its_data(&stage);
     let log = stage.daemon.log();
-    assert!(log.contains("the destination is closed until it goes on"), "{log}");
+    assert!(
+        log.contains("the destination is closed until the migration continues"),
+        "{log}"
+    );
 }
 
 #[test]

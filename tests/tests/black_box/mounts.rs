@@ -135,7 +135,7 @@ fn a_source_that_cannot_be_seen_is_left_behind() {
     fs::write(&theirs, "theirs").expect("write a file");
     stage.daemon.sterna(&format!("migration set {id} --rate 1G")).ok();
     let done = stage.daemon.wait_for(id, "completed", seconds(60));
-    assert!(done.to_string().contains("left behind"), "{done:#}");
+    assert!(done.to_string().contains("the old image stays at"), "{done:#}");
     assert!(theirs.exists(), "it is another file system's");
     fast.come_back();
     assert!(theirs.exists() && fast.dir().join("a.raw.sterna").exists());

@@ -127,7 +127,11 @@ fn which_of_two_copies_is_right_is_not_guessed() {
     add_datastores(&stage);
     let [ours, theirs] = [&stage.here, &stage.there].map(|dir| dir.join("a.raw"));
     for line in ["disk recover", "disk recover --on here"] {
-        is_left(&stage.daemon.json(line), &ours, "nothing says which is right");
+        is_left(
+            &stage.daemon.json(line),
+            &ours,
+            "Sterna cannot tell which image is right",
+        );
     }
     assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
 
@@ -250,7 +254,10 @@ fn a_state_from_the_middle_of_a_move_does_not_cost_the_only_image() {
         is_left(&stage.daemon.json("disk recover"), &moved, &cancel);
         stage.daemon.sterna("disk remove a --keep-image").fails_with(&[&cancel]);
         let cancelled = stage.daemon.cancel(id);
-        assert!(cancelled["reason"].to_string().contains("was kept"), "{cancelled:#}");
+        assert!(
+            cancelled["reason"].to_string().contains("Sterna kept the image"),
+            "{cancelled:#}"
+        );
         assert_eq!([&stage.here, &stage.there].map(|dir| says(dir)), said, "{step}");
 
         let remove = "disk remove a --keep-image";
@@ -314,7 +321,11 @@ fn an_image_that_cannot_be_read_may_be_newer_than_the_one_that_can() {
     let file = stage.here.join("a.raw");
     is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar away");
     fs::write(&new, &good).expect("put the sidecar back");
-    is_left(&stage.daemon.json("disk recover"), &file, "nothing says which is right");
+    is_left(
+        &stage.daemon.json("disk recover"),
+        &file,
+        "Sterna cannot tell which image is right",
+    );
     fs::remove_file(&new).expect("take the sidecar away");
     stage.daemon.sterna("disk recover").ok();
     assert_eq!(stage.daemon.image("a"), file);

@@ -82,7 +82,7 @@ fn a_new_image_that_was_removed_is_not_switched_over_to() {
     fs::remove_file(&image).expect("remove the new image");
     fs::remove_file(image.with_extension("raw.sterna")).expect("and its sidecar");
     stage.daemon.hurry(id);
-    pauses(&stage, id, "the file was removed or renamed", "if it was renamed");
+    pauses(&stage, id, "the file was removed or renamed", "if the image was renamed");
     assert!(stage.here.join("a.raw").exists(), "the old image is gone");
     has_its_data(&mut stage);
     stage.daemon.cancel(id);
@@ -112,7 +112,9 @@ fn another_file_in_the_place_of_the_new_image_is_neither_used_nor_removed() {
     pauses(&stage, id, "another file was put in its place", "move the other file away");
     let cancelled = stage.daemon.cancel(id);
     assert!(
-        cancelled["reason"].as_str().is_some_and(|note| note.contains("was kept")),
+        cancelled["reason"]
+            .as_str()
+            .is_some_and(|note| note.contains("Sterna kept the image")),
         "{cancelled:#}"
     );
     is_another(&image);
@@ -162,7 +164,9 @@ fn a_file_that_has_the_old_images_name_is_not_removed() {
     let id = stage.daemon.migrate("a --to there");
     let done = stage.daemon.completed(id);
     assert!(
-        done["reason"].as_str().is_some_and(|note| note.contains("nothing was removed")),
+        done["reason"]
+            .as_str()
+            .is_some_and(|note| note.contains("Sterna removed nothing")),
         "{done:#}"
     );
     is_another(&image);
@@ -197,7 +201,7 @@ fn removing_a_disk_does_not_remove_the_file_that_has_its_images_name() {
     stage
         .daemon
         .sterna("disk remove a")
-        .fails_with(&["another file", "nothing was removed"]);
+        .fails_with(&["another file", "Sterna removed nothing"]);
     is_another(&image);
 }
 
@@ -262,7 +266,7 @@ fn a_move_that_comes_to_nothing_leaves_an_imported_file_that_it_came_back_to() {
     assert!(
         cancelled["reason"]
             .as_str()
-            .is_some_and(|note| note.contains("was there before")),
+            .is_some_and(|note| note.contains("existed before the migration")),
         "{cancelled:#}"
     );
     // It is still good for going back to, and is yours as before then.

@@ -92,7 +92,7 @@ fn after_its_server_forgot_an_application_s_flush_fails_once() {
     assert!(server.lose_power() > 0, "there was something to lose");
     let told = until("the loss to be known", seconds(10), || warnings(&stage).pop());
     assert!(told.contains("may have lost writes on"), "{told}");
-    assert!(told.contains("its next flush fails"), "{told}");
+    assert!(told.contains("the disk's next flush fails"), "{told}");
     assert_eq!(flushes(&uri, 3), ["EIO", "ok", "ok"]);
     let told = warnings(&stage).pop().unwrap_or_default();
     assert!(told.contains("a flush has failed since"), "{told}");
@@ -137,7 +137,7 @@ os._exit(0)
     assert_eq!(nbdsh(&uri, flush).trim(), "EIO");
     until("it to be gone", seconds(10), || {
         let told = warnings(&stage).pop().unwrap_or_default();
-        told.contains("its next flush fails").then_some(())
+        told.contains("the disk's next flush fails").then_some(())
     });
     assert_eq!(flushes(&uri, 2), ["EIO", "ok"]);
     let told = warnings(&stage).pop().unwrap_or_default();

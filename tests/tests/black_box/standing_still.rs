@@ -147,7 +147,7 @@ fn a_daemon_that_is_killed_meanwhile_knows_what_is_copied() {
     scene.stage.daemon.kill();
     scene.stage.daemon.restart();
     let log = scene.stage.daemon.log();
-    assert!(!log.contains("what was copied is compared"), "{log}");
+    assert!(!log.contains("Sterna compares what was copied"), "{log}");
     scene.ends_well();
 }
 

@@ -237,15 +237,15 @@ fn a_move_that_is_given_up_ends_as_soon_as_the_state_takes_its_end() {
     let said = until("the end to be refused", seconds(30), || {
         let migration = stage.daemon.migration(id);
         let reason = migration["reason"].as_str().unwrap_or_default();
-        reason.contains("its end is not recorded").then_some(migration)
+        reason.contains("cannot record the migration's end").then_some(migration)
     });
     assert_eq!(said["state"], "cancelling", "{said:#}");
     let warned = stage.daemon.sterna("status").ok().stdout;
-    assert!(warned.contains("its end is not recorded"), "{warned}");
+    assert!(warned.contains("cannot record the migration's end"), "{warned}");
     drop(full);
     stage.daemon.wait_for(id, "cancelled", seconds(30));
     let warned = stage.daemon.sterna("status").ok().stdout;
-    assert!(!warned.contains("its end is not recorded"), "{warned}");
+    assert!(!warned.contains("cannot record the migration's end"), "{warned}");
     // The disk is free.
     let id = stage.daemon.migrate("a --to there");
     stage.daemon.completed(id);

@@ -63,9 +63,9 @@ fn a_qemu_that_lost_its_socket_to_one_that_was_started_by_mistake_has_not_ended(
     stage.daemon.restart();
     let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("yet somebody listens"), "{why}");
+    assert!(why.contains("a process still listens there"), "{why}");
     assert!(copies(&people) && !stage.files_there().is_empty(), "QEMU copies to it");
-    let untidy = "may still have something of the copy";
+    let untidy = "may still have a part of its copy";
     assert!(warnings(&stage).contains(untidy), "{}", warnings(&stage));
     is_written(&image);
     machine.kill();

@@ -37,10 +37,9 @@ fn a_machine_that_was_started_with_the_image_that_it_had_left_is_told_of() {
         let warned = warnings(&stage);
         (warned != "[]").then_some(warned)
     });
-    assert!(warned.contains("which it had left with migration 1"), "{warned}");
+    assert!(warned.contains("migration 1 moved the disk"), "{warned}");
     // Nothing goes on from there as if it were the latest.
-    let left =
-        ["vm web: its disk vda is ", "which it had left with migration 1", "stop web"];
+    let left = ["vm web: the VM uses ", "migration 1 moved the disk", "stop web"];
     stage.daemon.sterna("vm move web vda --to there").fails_with(&left);
     stage.daemon.sterna("vm adopt web vda --on there").fails_with(&left);
     stage.daemon.sterna("vm remove web").ok();

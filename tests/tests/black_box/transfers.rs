@@ -28,7 +28,7 @@ fn refuses(setting: &Setting) {
     daemon.sterna("drs apply 7").fails_with(&["no recommendation 7"]);
     daemon.sterna("drs apply other").fails_with(&["there is no vm other"]);
     daemon.sterna("drs apply web --qmp b.qmp").fails_with(&["not an absolute path"]);
-    daemon.sterna(&to(setting.source.socket())).fails_with(&["is the vm web"]);
+    daemon.sterna(&to(setting.source.socket())).fails_with(&["belongs to VM web"]);
     let nobody = setting.stage.scratch.socket("nobody.qmp");
     daemon.sterna(&to(&nobody)).fails_with(&["cannot go to", "-incoming defer"]);
     daemon.sterna("drs cancel 5").fails_with(&["there is no transfer 5"]);
@@ -37,7 +37,7 @@ fn refuses(setting: &Setting) {
     for (program, why) in [
         ("/nosuch/program", "cannot be run: No such file"),
         ("/etc/passwd", "is not executable"),
-        ("/etc", "is no file"),
+        ("/etc", "is not a file"),
     ] {
         let refused = daemon.sterna(&format!("host program b {program}"));
         refused.fails_with(&[program, why, "give a program that the daemon may run"]);
@@ -131,7 +131,7 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     there.hang();
     let ended = setting.reaches(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("does not take it"), "{why}");
+    assert!(why.contains("does not accept the guest"), "{why}");
     there.go_on();
     setting.runs_on("a", &old);
     fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
@@ -149,18 +149,21 @@ fn a_guest_whose_own_qemu_hangs_stays_in_it_and_one_whose_qemu_ends_is_gone() {
         Some(setting.transfer(id)).filter(|one| one["stuck"] == true)
     });
     let why = stuck["reason"].as_str().expect("why");
-    assert!(why.contains("does not answer") && why.contains("it stays there"), "{why}");
+    assert!(
+        why.contains("does not answer") && why.contains("the VM stays there"),
+        "{why}"
+    );
     until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
     setting.source.go_on();
     let ended = setting.reaches(id, "cancelled", seconds(10));
-    assert_eq!(ended["reason"], "its QEMU did not answer", "{ended:#}");
+    assert_eq!(ended["reason"], "the first QEMU did not answer", "{ended:#}");
     setting.runs_on("a", &old);
     let mut there = setting.waiting("second");
     let id = setting.slowly(there.socket());
     setting.source.kill();
     let ended = setting.reaches(id, "lost", REPORTED);
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("start it anew"), "{why}");
+    assert!(why.contains("start the VM anew"), "{why}");
     until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
     setting.watched.went_on();
 }
@@ -172,8 +175,9 @@ fn what_somebody_does_at_a_monitor_of_his_own_is_seen_and_the_guest_stays() {
     let people = setting.stage.scratch.socket(PEOPLE);
     let more = ["-incoming", "defer"];
     // The other QEMU ends then, and which of the two is seen first is anybody's guess.
-    let cancelled = ["another program cancelled QEMU's migration", "does not take it"];
-    let paused = ["the guest was stopped meanwhile"; 2];
+    let cancelled =
+        ["another program cancelled QEMU's migration", "does not accept the guest"];
+    let paused = ["the guest was stopped during the copy"; 2];
     for (name, word, why) in
         [("first", "migrate_cancel", cancelled), ("second", "stop", paused)]
     {
@@ -188,7 +192,7 @@ fn what_somebody_does_at_a_monitor_of_his_own_is_seen_and_the_guest_stays() {
             there.has_ended().then_some(())
         });
         if word == "stop" {
-            assert!(said.contains("does not run on a: QEMU says paused"), "{said}");
+            assert!(said.contains("does not run on a: QEMU reports paused"), "{said}");
             tell(&people, "cont");
         }
         setting.runs_on("a", &old);
@@ -252,7 +256,7 @@ fn a_guest_that_has_run_at_the_other_qemu_never_goes_on_with_its_older_memory() 
     setting.stage.daemon.restart();
     let ended = setting.reaches(id, "completed", seconds(20));
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("does not run there: QEMU says shutdown"), "{why}");
+    assert!(why.contains("does not run there: QEMU reports shutdown"), "{why}");
     fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
     let shown = setting.stage.daemon.json("vm show web");
     assert_eq!(shown["qmp"], other.socket().display().to_string(), "{shown:#}");
@@ -314,7 +318,7 @@ fn a_qemu_that_was_started_where_the_other_one_waited_is_left_alone() {
     let ended = setting.reaches(id, "cancelled", seconds(20));
     let why = ended["reason"].as_str().expect("why");
     assert!(
-        why.contains("before anything was sent") && why.contains("leaves the QEMU"),
+        why.contains("before QEMU sent anything") && why.contains("leaves the QEMU"),
         "{why}"
     );
     assert!(!somebodys.has_ended(), "it is nobody's to end");
@@ -358,9 +362,9 @@ fn a_guest_that_the_other_qemu_does_not_run_goes_on_where_it_was() {
         Some(setting.transfer(id)).filter(|one| one["stuck"] == true)
     });
     let why = stuck["reason"].as_str().expect("why");
-    assert!(why.contains("does not go on") && why.contains("lock"), "{why}");
+    assert!(why.contains("does not continue") && why.contains("lock"), "{why}");
     let warned = setting.stage.daemon.sterna("status").ok().stdout;
-    assert!(warned.contains("cannot go on"), "{warned}");
+    assert!(warned.contains("cannot continue"), "{warned}");
     lock.kill().and_then(|()| lock.wait()).expect("end python3");
     let ended = setting.reaches(id, "cancelled", seconds(10));
     assert!(

@@ -114,7 +114,7 @@ fn a_machine_is_not_added_again_by_another_monitor() {
     let mail = start("mail", &[]);
     add(&stage, "web", &web);
     let again = daemon.sterna(&format!("vm add again --qmp {}", more.display()));
-    again.fails_with(&["is the vm web already", "web.qmp", "sterna vm remove web"]);
+    again.fails_with(&["belongs to VM web already", "web.qmp", "sterna vm remove web"]);
     add(&stage, "mail", &mail);
     let names = |list: &Value| -> Vec<String> {
         let all = list.as_array().expect("machines").iter();
@@ -345,7 +345,8 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
     until("a warning of what it runs with", seconds(20), || {
         stage.daemon.sterna("vm show web").ok();
         let warned = stage.daemon.json("status")["warnings"].to_string();
-        (warned.contains("may be in") && warned.contains("it runs with")).then_some(())
+        (warned.contains("may be in") && warned.contains("the VM runs with"))
+            .then_some(())
     });
     let watch = stage.daemon.sterna(&format!("migration watch {id}"));
     watch.fails_with(&["the disk is on here or", "qemu-img compare"]);
@@ -593,7 +594,7 @@ fn a_copy_that_libvirt_begins_after_we_have_given_up_on_it_is_given_up_too() {
     assert!(ended["reason"].to_string().contains("blockcopy"), "{ended:#}");
     domain.go_on();
     until("libvirt to begin the copy, and us to see it", seconds(30), || {
-        stage.daemon.log().contains("nothing is left of the copy").then_some(())
+        stage.daemon.log().contains("has nothing of the copy any more").then_some(())
     });
     assert!(!domain.job().contains("Block Copy"), "{}", domain.job());
     nothing_is_left(&stage);

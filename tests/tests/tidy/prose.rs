@@ -5,7 +5,7 @@
 
 use super::markdown::{lines, pages, without_code};
 
-const CLEAN: [&str; 26] = [
+const CLEAN: [&str; 56] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -32,6 +32,36 @@ const CLEAN: [&str; 26] = [
     "docs/adr/0008-order-of-the-first-pass.md",
     "docs/adr/0009-storage-drs-acts-late.md",
     "docs/adr/0010-one-record-says-where-a-guest-runs.md",
+    "docs/benchmarks.md",
+    "docs/manual/advise.md",
+    "docs/manual/bench.md",
+    "docs/manual/class.md",
+    "docs/manual/completion.md",
+    "docs/manual/datastore.md",
+    "docs/manual/disk.md",
+    "docs/manual/drs.md",
+    "docs/manual/files.md",
+    "docs/manual/host.md",
+    "docs/manual/index.md",
+    "docs/manual/lab.md",
+    "docs/manual/man.md",
+    "docs/manual/migrate.md",
+    "docs/manual/migration.md",
+    "docs/manual/plan.md",
+    "docs/manual/policy.md",
+    "docs/manual/pool.md",
+    "docs/manual/predict.md",
+    "docs/manual/qemu.md",
+    "docs/manual/rule.md",
+    "docs/manual/security.md",
+    "docs/manual/serve.md",
+    "docs/manual/sim.md",
+    "docs/manual/status.md",
+    "docs/manual/storage-drs.md",
+    "docs/manual/top.md",
+    "docs/manual/troubleshooting.md",
+    "docs/manual/vm.md",
+    "docs/releasing.md",
 ];
 
 /// A construction, in lower case, and what to write instead. A full stop at its

@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use crate::{DatastoreLoad, OverBound};
 
-/// What somebody had of a disk or a datastore over a window.
+/// The load and response times of a disk or a datastore over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Fared {
     /// Requests per second.
     pub iops: f64,
-    /// What one took on average, in microseconds; absent if there was none.
+    /// The mean response time, in microseconds; absent without requests.
     pub mean_us: Option<f64>,
     /// The 95th percentile, in microseconds; absent if there was none.
     pub p95_us: Option<f64>,
@@ -23,7 +23,7 @@ pub struct BalancedScene {
     pub disk: Fared,
     /// The datastore that it leaves.
     pub source: Fared,
-    /// The one that it goes to.
+    /// The destination.
     pub destination: Fared,
     /// The part of the source's room that is taken.
     pub source_taken: f64,
@@ -45,16 +45,16 @@ pub enum BalancedOutcome {
     Unknown,
 }
 
-/// What was promised of a move, and what came of it.
+/// The prediction of a move, and the measured result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Balanced {
-    /// What its source was over; absent if it moved for a rule.
+    /// The bound that its source exceeded; absent if it moved for a rule.
     pub over: Option<OverBound>,
     /// The rule that was broken; absent if it moved for a bound.
     pub rule: Option<String>,
-    /// The part of a datastore's room that might be taken.
+    /// The bound of the used part of a datastore's space.
     pub space: f64,
-    /// What the 95th percentile might be, in microseconds.
+    /// The bound of the 95th percentile, in microseconds.
     pub latency_us: u64,
     /// Both measurements are over so many seconds.
     pub window_s: f64,
@@ -77,8 +77,8 @@ pub struct Balanced {
 pub struct BalancedScores {
     /// Moves that have paid.
     pub paid: u64,
-    /// Moves of which it is known whether they have.
+    /// Moves with a known result.
     pub known: u64,
-    /// Moves of which it is not known yet.
+    /// Moves without a result yet.
     pub waiting: u64,
 }

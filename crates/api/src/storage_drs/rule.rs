@@ -19,10 +19,11 @@ pub enum RuleWish {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleStrength {
-    /// It holds whatever else does not, and is a reason to move.
+    /// It has precedence over bounds, and is a reason to move.
     #[default]
     Must,
-    /// It holds where no bound is in the way. Nothing moves for it alone.
+    /// It holds unless a bound prevents it. Storage DRS moves no disk for this rule
+    /// alone.
     Should,
 }
 
@@ -37,7 +38,7 @@ pub struct StorageRule {
     pub strength: RuleStrength,
     /// Its disks, by name.
     pub disks: Vec<String>,
-    /// Whether it does not hold now.
+    /// Whether it is violated now.
     pub broken: bool,
     /// When it was made (seconds since 1970).
     pub created: u64,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::AskGuard;
 
-/// What Storage DRS does by itself.
+/// What Storage DRS does automatically.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
 )]
@@ -36,17 +36,17 @@ impl fmt::Display for Automation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct StorageDrsSettings {
-    /// What it does by itself.
+    /// What it does automatically.
     pub automation: Automation,
-    /// The part of a datastore's room that may be taken, above 0 and at most 1.
+    /// The bound of the used part of a datastore's space, above 0 and at most 1.
     pub space: f64,
-    /// The 95th percentile of its response times may be so long, in microseconds.
+    /// The bound of the 95th percentile of its response times, in microseconds.
     pub latency_us: u64,
     /// Loads and response times are those of the last so many seconds, 10 to 86400.
     pub window_s: f64,
     /// How often it acts, in seconds, 10 to 86400.
     pub every_s: f64,
-    /// What its moves keep.
+    /// The guard of its moves.
     pub guard: AskGuard,
 }
 
@@ -68,16 +68,16 @@ impl Default for StorageDrsSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChangeStorageDrs {
-    /// What it does by itself.
+    /// What it does automatically.
     pub automation: Option<Automation>,
-    /// The part of a datastore's room that may be taken, above 0 and at most 1.
+    /// The bound of the used part of a datastore's space, above 0 and at most 1.
     pub space: Option<f64>,
-    /// The 95th percentile of its response times may be so long, in microseconds.
+    /// The bound of the 95th percentile of its response times, in microseconds.
     pub latency_us: Option<u64>,
     /// Loads and response times are those of the last so many seconds, 10 to 86400.
     pub window_s: Option<f64>,
     /// How often it acts, in seconds, 10 to 86400.
     pub every_s: Option<f64>,
-    /// What its moves keep; an empty guard is none.
+    /// The guard of its moves; an empty guard means none.
     pub guard: Option<AskGuard>,
 }

@@ -218,7 +218,7 @@ mod tests {
         let p99 = parse_span("fast").unwrap_err();
         assert!(p99.contains("`fast` is not a duration") && p99.contains("5ms"), "{p99}");
         let window = parse_schedule("3-4").unwrap_err();
-        assert!(window.contains("`3-4` are no hours"), "{window}");
+        assert!(window.contains("`3-4` is not a span of hours"), "{window}");
         assert!(window.contains("like 22:00-06:00"), "{window}");
     }
 

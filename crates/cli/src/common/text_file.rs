@@ -12,7 +12,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
     if text.len() as u64 > LONGEST {
-        let too_long = "it has more than 4 MiB; give a file that people write";
+        let too_long = "it has more than 4 MiB; check that it is the right file";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_long));
     }
     Ok(text)

@@ -53,25 +53,27 @@ impl fmt::Display for Unreachable {
         match self {
             Unreachable::CopyCosts { rate, loss } => write!(
                 f,
-                "even {}/s of copying cost {:.1} % of its IO/s",
+                "even a copy at {}/s costs the application {:.1} % of its IO/s",
                 Bytes(*rate),
                 loss * 100.0
             ),
             Unreachable::MirrorCosts { loss } => {
                 write!(
                     f,
-                    "writing to both images costs {:.1} % of its IO/s",
+                    "writing to both images costs the application {:.1} % of its IO/s",
                     loss * 100.0
                 )
             }
             Unreachable::OwnLatency { slow } => write!(
                 f,
-                "{:.1} % of its requests take longer with hardly a copy beside them",
+                "{:.1} % of the application's requests take longer, even beside hardly \
+                 any copying",
                 slow * 100.0
             ),
             Unreachable::MirrorLatency { slow } => write!(
                 f,
-                "{:.1} % of its requests take longer while it writes to both images",
+                "{:.1} % of the application's requests take longer while writes go to \
+                 both images",
                 slow * 100.0
             ),
         }

@@ -21,7 +21,7 @@ impl<M: RegionMap> Mirror<M> {
     ) {
         match self.state {
             State::Ended(super::MirrorEnd::Completed) => {
-                out.push(Action::Moved(request.id))
+                out.push(Action::Moved(request.id));
             }
             // Both images hold the same, so what changes nothing need not wait.
             _ if self.switch.holding() && request.kind == RequestKind::Write => {

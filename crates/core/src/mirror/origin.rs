@@ -172,21 +172,24 @@ impl fmt::Display for Suspicion {
             Suspicion::Undated => {
                 f.write_str("the region map does not say when it was written")
             }
-            Suspicion::Boot => f.write_str("the machine was started anew"),
-            Suspicion::Map => {
-                f.write_str("the state's file system was mounted anew, or may have been")
-            }
+            Suspicion::Boot => f.write_str("this machine was restarted"),
+            Suspicion::Map => f.write_str(
+                "the state directory's file system was mounted anew, or may have been",
+            ),
             Suspicion::Another(side) => {
-                write!(f, "the {side}'s storage was mounted anew, or is another one")
+                write!(
+                    f,
+                    "the {side}'s storage was mounted anew, or is different storage"
+                )
             }
             Suspicion::Unknown(side) => {
-                write!(f, "it is not known whether the {side}'s storage is the same")
+                write!(f, "it is unknown whether the {side}'s storage is the same")
             }
             Suspicion::Written(side) => {
-                write!(f, "somebody else may have written to the {side} image")
+                write!(f, "another program may have written to the {side} image")
             }
             Suspicion::Unwatched(side) => {
-                write!(f, "it is not known whether somebody else wrote to the {side}")
+                write!(f, "it is unknown whether another program wrote to the {side}")
             }
         }
     }

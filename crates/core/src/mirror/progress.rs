@@ -92,7 +92,7 @@ impl fmt::Display for PauseReason {
                 write!(f, "the destination has not answered for {after}")
             }
             PauseReason::DestinationAstray => {
-                write!(f, "the destination is not what it was")
+                write!(f, "the destination is no longer the same image")
             }
             PauseReason::Source(errno) => {
                 write!(f, "the source cannot be read ({})", Errno(*errno))
@@ -121,7 +121,7 @@ impl fmt::Display for PauseReason {
                 "the destination reads differently after copying again: {places}"
             ),
             PauseReason::BadSectors(places) => {
-                write!(f, "the source cannot be read: {places}; all else is copied")
+                write!(f, "the source cannot be read: {places}; the rest is copied")
             }
         }
     }
@@ -140,7 +140,7 @@ impl fmt::Display for Errno {
             9 => f.write_str("EBADF: closed"),
             12 => f.write_str("ENOMEM: out of memory"),
             22 => f.write_str("EINVAL: invalid request"),
-            61 => f.write_str("ENODATA: the medium has lost it"),
+            61 => f.write_str("ENODATA: the medium has lost the data"),
             74 => f.write_str("EBADMSG: checksum error"),
             84 => f.write_str("EILSEQ: integrity error"),
             117 => f.write_str("EUCLEAN: file system damaged"),

@@ -167,7 +167,7 @@ impl Mover {
             }
             // Only the machine can say where the disk is; it is asked again.
             (MoverStep::Switching, failure) => {
-                self.rest(now, failure.words().clone(), out)
+                self.rest(now, failure.words().clone(), out);
             }
             (_, Failure::Nobody(why)) => self.is_gone(why, out),
             (_, Failure::Silent(why) | Failure::Cut(why)) => self.is_silent(why, out),

@@ -41,12 +41,13 @@ impl fmt::Display for ParseScheduleError {
             }
             ParseScheduleError::Day(day) => write!(
                 f,
-                "`{day}` is no day of the week: write Mon, Tue, Wed, Thu, Fri, Sat or \
+                "`{day}` is not a day of the week: write Mon, Tue, Wed, Thu, Fri, Sat or \
                  Sun, or two of them with a `-` between"
             ),
             ParseScheduleError::Hours(hours) => write!(
                 f,
-                "`{hours}` are no hours: write them like 22:00-06:00, from 00:00 to 24:00"
+                "`{hours}` is not a span of hours: write it like 22:00-06:00, from 00:00 \
+                 to 24:00"
             ),
             ParseScheduleError::NoTime(hours) => write!(
                 f,
@@ -54,7 +55,7 @@ impl fmt::Display for ParseScheduleError {
                  the day alone"
             ),
             ParseScheduleError::Part(part) => {
-                write!(f, "`{part}` is no part of a schedule: {EXAMPLES}")
+                write!(f, "`{part}` is not a part of a schedule: {EXAMPLES}")
             }
         }
     }

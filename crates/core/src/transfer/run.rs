@@ -124,7 +124,10 @@ impl Transfer {
             Ok(Stand::Has(guest)) => self.there(now, guest, out),
             // One that waits after the commit is another one, too.
             Ok(Stand::Idle | Stand::Awaits | Stand::Stranger(_)) => {
-                self.without_receiver("another QEMU is there by now".into(), out);
+                self.without_receiver(
+                    "a different QEMU answers on its socket".into(),
+                    out,
+                );
             }
             Err(Failure::Nobody(words)) => self.without_receiver(words, out),
             Err(failure) => {

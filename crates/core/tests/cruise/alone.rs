@@ -67,7 +67,7 @@ fn a_response_time_that_a_class_misses_all_alone_is_named() {
     let CruiseOutcome::Unreachable(reason) = control.outcome() else {
         panic!("{:?}", control.outcome())
     };
-    assert!(reason.contains("nobody else asks for anything"), "{reason}");
+    assert!(reason.contains("no other class sends requests"), "{reason}");
     world.device.own = 0.004;
     run(&mut control, &mut world, &mut hold, 1);
     assert_eq!(*control.outcome(), CruiseOutcome::Holding);

@@ -248,7 +248,7 @@ fn a_class_with_a_limit_of_its_own_below_its_target_keeps_nobody_down() {
     let (has, others) = go_on(&mut control, limit, 60);
     assert!(has < 650.0 && others > 5.0 * before, "{has}, {others}");
     assert_eq!(*control.outcome(), CruiseOutcome::Holding);
-    assert_eq!(control.note(), Some("its own limit leaves it no more"));
+    assert_eq!(control.note(), Some("the class's own limit permits no more"));
     let (has, _) = go_on(&mut control, Limit::default(), 15);
     assert!((1350.0..1650.0).contains(&has), "{has}");
     // Nor if it was out of reach before.

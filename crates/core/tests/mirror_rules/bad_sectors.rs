@@ -84,7 +84,7 @@ fn all_that_can_be_read_is_copied_and_the_bad_sectors_are_named() {
     assert_eq!(
         reason(&bench),
         "the source cannot be read: 1024 bytes in 2 places, at the bytes 197632, 590336; \
-         all else is copied"
+         the rest is copied"
     );
     let progress = bench.mirror.progress();
     assert_eq!((progress.late_regions, progress.unreadable.0), (2, 1024));

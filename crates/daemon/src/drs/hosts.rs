@@ -161,7 +161,11 @@ impl Daemon {
                 if recommended {
                     state.calm.moved(now(), vm, host, &hold(&roll.settings));
                 } else if state.calm.see(now(), vm, host) {
-                    tracing::info!(vm, host, "moved where nothing recommended that");
+                    tracing::info!(
+                        vm,
+                        host,
+                        "a VM was assigned to a host without a recommendation"
+                    );
                 }
                 let mut known = state.calm.histories();
                 kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));

@@ -30,7 +30,7 @@ pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
         began = Some(Instant::now());
         daemon.look_round()
     };
-    Task::every("drs", "look which VMs should be on other hosts", TICK, daemon, look)
+    Task::every("drs", "check which VMs should migrate", TICK, daemon, look)
 }
 
 /// The time, as moves are kept with it.

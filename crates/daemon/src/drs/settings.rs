@@ -50,7 +50,7 @@ fn check(what: &str, asked: Option<u64>, range: RangeInclusive<u64>) -> Result<(
         None => Ok(()),
         Some(asked) => {
             let (least, most) = range.into_inner();
-            let message = format!("{asked} cannot be the {what}");
+            let message = format!("{asked} is out of range for the {what}");
             Err(Error::invalid(message).hint(format!("give {least} to {most}")))
         }
     }

@@ -11,14 +11,14 @@ use super::extract::Parameters;
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
 
-/// About what.
+/// What to give advice about.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Asked {
     /// A disk, or a datastore with its disks; everything if absent.
     about: Option<String>,
-    /// By what was done in the last so many seconds, 1 to 3600.
+    /// The window of the load in seconds, 1 to 3600.
     #[serde(default = "ten_minutes")]
     #[param(default = 600.0, minimum = 1.0, maximum = 3600.0)]
     window_s: f64,
@@ -28,7 +28,7 @@ fn ten_minutes() -> f64 {
     600.0
 }
 
-/// What to do about disks and datastores, seen from what was measured of them.
+/// Gives advice about disks and datastores, from their measured loads.
 #[utoipa::path(
     get, path = "/v1/advice", tag = "disks", operation_id = "advise",
     params(Asked),

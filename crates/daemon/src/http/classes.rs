@@ -16,7 +16,8 @@ use crate::daemon::Daemon;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Deletion {
-    /// Whether its policies go with it. A class that has some stays otherwise.
+    /// Whether to delete its policies, too. Otherwise Sterna refuses to delete a class
+    /// with policies.
     #[serde(default)]
     with_policies: bool,
 }
@@ -71,7 +72,7 @@ pub(super) async fn change(
     blocking(daemon, move |daemon| daemon.change_class(&name, &request)).await
 }
 
-/// Deletes a class; its disks are in none then.
+/// Deletes a class; its disks are then in no class.
 #[utoipa::path(
     delete, path = "/v1/classes/{name}", tag = "classes", operation_id = "delete_class",
     params(("name" = String, Path, description = "The class's name"), Deletion),
@@ -86,7 +87,7 @@ pub(super) async fn delete(
     blocking(daemon, move |daemon| daemon.delete_class(&name, with_policies)).await
 }
 
-/// What binds a class now, since when, and what would change that.
+/// What limits a class now, since when, and what would change this.
 #[utoipa::path(
     get, path = "/v1/classes/{name}/explanation", tag = "classes",
     operation_id = "explain_class",

@@ -48,7 +48,7 @@ pub(super) async fn show(
     blocking(daemon, move |daemon| daemon.show_datastore(&name)).await
 }
 
-/// Forgets a datastore without disks; what is on it stays.
+/// Forgets a datastore without disks; its files stay.
 #[utoipa::path(
     delete, path = "/v1/datastores/{name}", tag = "datastores",
     operation_id = "remove_datastore",
@@ -62,7 +62,7 @@ pub(super) async fn remove(
     blocking(daemon, move |daemon| daemon.remove_datastore(&name)).await
 }
 
-/// Learns what a probe of a datastore's device has found; says what is known of it now.
+/// Records the results of a probe of a datastore's device; answers with the known limits.
 #[utoipa::path(
     put, path = "/v1/datastores/{name}/device", tag = "datastores",
     operation_id = "probed",

@@ -19,7 +19,7 @@ use crate::daemon::Daemon;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Removal {
-    /// What is to become of the image.
+    /// What happens to the image.
     #[serde(default)]
     #[param(inline)]
     image: ImageFate,
@@ -86,7 +86,7 @@ pub(super) async fn show(
     blocking(daemon, move |daemon| daemon.show_disk(&name)).await
 }
 
-/// What a disk's requests are like, since the disk was attached.
+/// The pattern of a disk's requests since the disk was attached.
 #[utoipa::path(
     get, path = "/v1/disks/{name}/stats", tag = "disks", operation_id = "disk_stats",
     params(("name" = String, Path, description = "The disk's name")),
@@ -99,7 +99,7 @@ pub(super) async fn stats(
     blocking(daemon, move |daemon| daemon.disk_stats(&name)).await
 }
 
-/// Removes a disk that nobody uses.
+/// Removes a disk that is not in use.
 #[utoipa::path(
     delete, path = "/v1/disks/{name}", tag = "disks", operation_id = "remove_disk",
     params(("name" = String, Path, description = "The disk's name"), Removal),
@@ -132,7 +132,7 @@ pub(super) async fn attach(
     blocking(daemon, move |daemon| daemon.attach_disk(&name, &request.vhost_user)).await
 }
 
-/// Takes a disk away from its socket, and from the machine that has it.
+/// Detaches a disk from its socket, and from the machine that uses it.
 #[utoipa::path(
     delete, path = "/v1/disks/{name}/attachment", tag = "disks",
     operation_id = "detach_disk",

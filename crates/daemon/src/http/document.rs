@@ -7,11 +7,11 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{OpenApi, RefOr};
 
 /// What a success is.
-const DONE: &str = "It is done; this is what was asked for, or what came of it.";
+const DONE: &str = "Sterna has carried out the request; this is the answer.";
 
 /// What everything else is.
-const REFUSED: &str =
-    "It was refused, or has failed: what happened, and what to do next.";
+const REFUSED: &str = "The request was refused, or has failed: `error` says what \
+                       happened, `hint` what to do next.";
 
 /// Completes the document.
 pub(super) fn completed(mut document: OpenApi) -> OpenApi {

@@ -9,7 +9,7 @@ use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
 
-/// What DRS sees: hosts, machines, and how much loads differ.
+/// The state that DRS sees: hosts, machines, and their loads.
 #[utoipa::path(
     get, path = "/v1/drs", tag = "hosts", operation_id = "show_drs",
     responses((status = 200, body = DrsStatus), (status = "default", body = Error)),
@@ -44,7 +44,7 @@ pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAd
     blocking(daemon, |daemon| daemon.drs_advice()).await
 }
 
-/// Why a machine is where it is.
+/// The reasons for a machine's host.
 #[utoipa::path(
     get, path = "/v1/drs/explanations/{name}", tag = "hosts",
     operation_id = "explain_vm",

@@ -44,7 +44,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody
 async fn all_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Refusal> {
     let bytes = Bytes::from_request(request, state);
     let Ok(bytes) = tokio::time::timeout(BODY, bytes).await else {
-        let why = format!("it did not come within {} s", BODY.as_secs());
+        let why = format!("it did not arrive within {} s", BODY.as_secs());
         return Err(invalid("body", &why));
     };
     bytes.map_err(|error| invalid("body", &error.body_text()))
@@ -57,7 +57,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let value: Value =
         serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if !value.is_object() {
-        return Err("it is no JSON object".into());
+        return Err("it is not a JSON object".into());
     }
     if let Some(text) = unprintable(&value) {
         return Err(format!("{text:?} has control characters"));
@@ -123,7 +123,7 @@ mod tests {
     fn a_body_is_an_object() {
         assert_eq!(said(r#"{"name": "a", "location": "/a"}"#), "ok");
         for other in [r#"["a", "/a", null]"#, "null", "1", r#""a""#] {
-            assert_eq!(said(other), "it is no JSON object");
+            assert_eq!(said(other), "it is not a JSON object");
         }
         let wrong = said("{\"name\": \"a\",\n \"where\": \"/a\"}");
         assert!(wrong.contains("unknown field `where`") && wrong.contains("line 2"));

@@ -111,7 +111,7 @@ pub(super) async fn resume(
     blocking(daemon, move |daemon| daemon.resume_migration(id, how)).await
 }
 
-/// Gives a migration up; the disk stays where it is.
+/// Cancels a migration; the disk stays where it is.
 #[utoipa::path(
     post, path = "/v1/migrations/{id}/cancel", tag = "migrations",
     operation_id = "cancel_migration",

@@ -155,13 +155,13 @@ async fn not_so(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    let error = Error::invalid(format!("the API takes no {method} there"));
+    let error = Error::invalid(format!("the API does not accept {method} at this path"));
     let body = error.hint("see the answer's `Allow`, and /v1/openapi.json");
     (StatusCode::METHOD_NOT_ALLOWED, Json(body)).into_response()
 }
 
 async fn nothing_there() -> Refusal {
-    let error = Error::new(ErrorCode::NotFound, "the API has nothing there");
+    let error = Error::new(ErrorCode::NotFound, "the API has no such path");
     Refusal(error.hint("see /v1/openapi.json"))
 }
 
@@ -241,5 +241,6 @@ const STATE_PATIENCE: Duration = Duration::from_secs(8);
 /// How often it is looked at while somebody waits.
 const STATE_LOOK: Duration = Duration::from_millis(500);
 /// What to do about it.
-const STATE_HANGS: &str = "disks are served all the same; see whether its file system is \
-    frozen (fsfreeze) or its device hangs, and ask again when it goes on";
+const STATE_HANGS: &str = "Sterna still serves all disks; check whether the file system \
+                           of the state directory is frozen (fsfreeze) or its device \
+                           hangs, and ask again when it answers";

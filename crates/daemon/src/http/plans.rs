@@ -18,7 +18,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>>
     blocking(daemon, |daemon| daemon.list_plans()).await
 }
 
-/// Makes a plan to empty a datastore; nothing begins before it is applied.
+/// Makes a plan to empty a datastore; no move begins before you apply the plan.
 #[utoipa::path(
     post, path = "/v1/plans", tag = "plans", operation_id = "plan_evacuation",
     request_body = PlanEvacuation,
@@ -31,7 +31,7 @@ pub(super) async fn evacuate(
     blocking(daemon, move |daemon| daemon.plan_evacuation(&request)).await
 }
 
-/// One plan, and how far its moves are.
+/// One plan, and the progress of its moves.
 #[utoipa::path(
     get, path = "/v1/plans/{id}", tag = "plans", operation_id = "show_plan",
     params(("id" = u64, Path, description = "The plan's number")),
@@ -44,7 +44,7 @@ pub(super) async fn show(
     blocking(daemon, move |daemon| daemon.show_plan(id)).await
 }
 
-/// Forgets a plan that has ended, or has never begun. What it has moved stays where it is.
+/// Forgets a plan that has ended or was never applied. Moved disks stay where they are.
 #[utoipa::path(
     delete, path = "/v1/plans/{id}", tag = "plans", operation_id = "remove_plan",
     params(("id" = u64, Path, description = "The plan's number")),
@@ -70,7 +70,7 @@ pub(super) async fn apply(
     blocking(daemon, move |daemon| daemon.apply_plan(id)).await
 }
 
-/// Makes a plan and its moves stand still, over restarts too.
+/// Pauses a plan and its moves, also over restarts.
 #[utoipa::path(
     post, path = "/v1/plans/{id}/pause", tag = "plans", operation_id = "pause_plan",
     params(("id" = u64, Path, description = "The plan's number")),
@@ -83,7 +83,7 @@ pub(super) async fn pause(
     blocking(daemon, move |daemon| daemon.pause_plan(id)).await
 }
 
-/// Makes a paused plan and its moves go on.
+/// Resumes a paused plan and its moves.
 #[utoipa::path(
     post, path = "/v1/plans/{id}/resume", tag = "plans", operation_id = "resume_plan",
     params(("id" = u64, Path, description = "The plan's number")),
@@ -96,7 +96,7 @@ pub(super) async fn resume(
     blocking(daemon, move |daemon| daemon.resume_plan(id)).await
 }
 
-/// Gives a plan up; what has moved stays where it is.
+/// Cancels a plan; moved disks stay where they are.
 #[utoipa::path(
     post, path = "/v1/plans/{id}/cancel", tag = "plans", operation_id = "cancel_plan",
     params(("id" = u64, Path, description = "The plan's number")),

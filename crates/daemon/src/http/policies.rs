@@ -18,7 +18,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy
     blocking(daemon, |daemon| daemon.list_policies()).await
 }
 
-/// Makes a policy. It is in force when this answers, if its schedule is open.
+/// Makes a policy. If its schedule is open, the policy is in force when the call returns.
 #[utoipa::path(
     post, path = "/v1/policies", tag = "policies", operation_id = "create_policy",
     request_body = CreatePolicy,
@@ -44,7 +44,7 @@ pub(super) async fn show(
     blocking(daemon, move |daemon| daemon.show_policy(id)).await
 }
 
-/// Removes a policy. It is in force no more when this answers.
+/// Removes a policy. The policy is no longer in force when the call returns.
 #[utoipa::path(
     delete, path = "/v1/policies/{id}", tag = "policies", operation_id = "remove_policy",
     params(("id" = u64, Path, description = "The policy's number")),

@@ -9,7 +9,7 @@ use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
 
-/// All pools, each behind the one that it is in.
+/// All pools, each behind its parent.
 #[utoipa::path(
     get, path = "/v1/pools", tag = "hosts", operation_id = "list_pools",
     responses((status = 200, body = Vec<Pool>), (status = "default", body = Error)),
@@ -59,7 +59,7 @@ pub(super) async fn change(
     blocking(daemon, move |daemon| daemon.change_pool(&name, &request)).await
 }
 
-/// Deletes a pool that no pool is in; its machines are in none then.
+/// Deletes a pool without pools in it; its machines are then in no pool.
 #[utoipa::path(
     delete, path = "/v1/pools/{name}", tag = "hosts", operation_id = "delete_pool",
     params(("name" = String, Path, description = "The pool's name")),

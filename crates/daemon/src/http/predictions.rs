@@ -9,7 +9,7 @@ use super::extract::Body;
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
 
-/// Predicts what a move would take. Changes nothing.
+/// Predicts the time of a move. Changes nothing.
 #[utoipa::path(
     post, path = "/v1/predictions", tag = "migrations", operation_id = "predict",
     request_body = Predict,

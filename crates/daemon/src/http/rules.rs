@@ -18,7 +18,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Rule>>
     blocking(daemon, |daemon| daemon.list_rules()).await
 }
 
-/// Adds a rule. One that cannot hold with the others is refused.
+/// Adds a rule. Sterna refuses a rule that contradicts others.
 #[utoipa::path(
     post, path = "/v1/rules", tag = "hosts", operation_id = "add_rule",
     request_body = AddRule,

@@ -30,7 +30,7 @@ fn second() -> f64 {
     1.0
 }
 
-/// Who does what: all disks, classes or datastores, the idle ones too.
+/// The load of all disks, classes or datastores, also of idle ones.
 #[utoipa::path(
     get, path = "/v1/top", tag = "status", operation_id = "top",
     params(Asked),

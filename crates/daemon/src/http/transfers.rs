@@ -21,7 +21,8 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Transf
     blocking(daemon, |daemon| daemon.list_transfers()).await
 }
 
-/// Carries out what is recommended for a machine. Two go where two change places.
+/// Carries out the recommended VM migration of a machine; of both machines, if two change
+/// places.
 #[utoipa::path(
     post, path = "/v1/drs/transfers", tag = "hosts", operation_id = "start_transfer",
     request_body = StartTransfer,

@@ -9,7 +9,7 @@ use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
 
-/// All virtual machines, by name. What their disks do is watched for a moment.
+/// All virtual machines, by name. Sterna measures their disks for a moment.
 #[utoipa::path(
     get, path = "/v1/vms", tag = "vms", operation_id = "list_vms",
     responses((status = 200, body = Vec<Vm>), (status = "default", body = Error)),
@@ -44,7 +44,7 @@ pub(super) async fn show(
     blocking(daemon, move |daemon| daemon.show_vm(&name)).await
 }
 
-/// Forgets a virtual machine, which goes on as it is.
+/// Forgets a virtual machine, which keeps running.
 #[utoipa::path(
     delete, path = "/v1/vms/{name}", tag = "vms", operation_id = "remove_vm",
     params(("name" = String, Path, description = "The machine's name")),

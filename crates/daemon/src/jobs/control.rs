@@ -69,12 +69,12 @@ impl Daemon {
         let record = self.changeable(&job)?;
         if record.cancel {
             let message = format!("migration {id} is being cancelled");
-            let hint = format!("try that again: `sterna migration cancel {id}`");
+            let hint = format!("try again: `sterna migration cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
         if how.skip_bad_sectors {
             self.store.set_skip_bad(id)?;
-            tracing::info!(migration = id, "bad sectors are skipped, says the operator");
+            tracing::info!(migration = id, "the operator has chosen to skip bad sectors");
             if job.running() {
                 self.tell(&job, Control::SkipBad)?;
             }
@@ -90,7 +90,7 @@ impl Daemon {
         } else {
             if let Some(problem) = self.problem_of(record.disk) {
                 let message = format!("disk {} is not served: {problem}", record.name);
-                let hint = super::view::then_resume("put that right", id);
+                let hint = super::view::then_resume("repair this", id);
                 return Err(Error::unavailable(message).hint(hint));
             }
             tracing::info!(migration = id, "resumed by the operator");

@@ -75,7 +75,7 @@ impl Wrong {
     fn hint(&self, id: u64) -> String {
         match self.astray {
             Some(Astray::Nameless) => {
-                then_resume("if it was renamed, restore its name", id)
+                then_resume("if the image was renamed, restore its name", id)
             }
             Some(Astray::Replaced) => {
                 then_resume("move the other file away, and put the right one back", id)
@@ -434,12 +434,12 @@ impl Daemon {
     pub(super) fn check_won(&self, record: &MigrationRecord) -> Result<()> {
         let held = self.engine.held(record.disk).map_err(|error| {
             let message = format!("it is unknown whether the new image exists: {error}");
-            Error::unavailable(format!("{message}; so this one is kept"))
+            Error::unavailable(format!("{message}; so Sterna keeps the old image"))
         })?;
         let Some(file) = held else { return Ok(()) };
         file.check(record.size).map_err(|astray| {
             let reason = self.says(&record.to, "new image", &astray);
-            Error::unavailable(format!("{reason}, so this one is kept"))
+            Error::unavailable(format!("{reason}, so Sterna keeps the old image"))
         })
     }
 }

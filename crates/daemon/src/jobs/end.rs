@@ -46,7 +46,8 @@ impl Daemon {
             let known = before.is_some_and(|it| it.to_string() == error.to_string());
             if !known {
                 let migration = job.id;
-                tracing::error!(migration, %error, "the migration's end is not recorded");
+                tracing::error!(migration, %error, "cannot record the migration's end; \
+                                                    Sterna tries again");
             }
         }
         ended
@@ -66,7 +67,8 @@ impl Daemon {
             let place = self.place(&record.from);
             tracing::warn!(migration = record.id, %error, place, "source image left behind");
             format!(
-                "left behind at {place}: {error}; see what it is before you remove it by hand"
+                "the old image stays at {place}: {error}; check the file before you \
+                 remove it by hand"
             )
         });
         let report = self.report(job, record);
@@ -120,7 +122,7 @@ impl Daemon {
             let (source, destination) =
                 (record.source_generation, record.destination_generation);
             self.store.migration_unsealed(record.id, source, destination)?;
-            let why = "the source image is not there any more";
+            let why = "the source image does not exist any more";
             (self.migration_record(record.id)?, Err(Error::unavailable(why)))
         } else {
             let record = self.fence(record)?;
@@ -131,8 +133,8 @@ impl Daemon {
             let place = self.place(&record.to);
             tracing::warn!(migration = record.id, %error, place, "destination image kept");
             Some(format!(
-                "the image {place} was kept: {error}; `sterna disk recover --dry-run` \
-                 says whether it is the truth of a disk; if not, remove it by hand"
+                "Sterna kept the image {place}: {error}; `sterna disk recover --dry-run` \
+                 shows whether a disk needs the image; if not, remove it by hand"
             ))
         });
         let report = self.report(job, &record);
@@ -150,8 +152,8 @@ impl Daemon {
         }
         if to.origin(file)? == Some(Origin::Found) {
             return Ok(Some(format!(
-                "the image {} was there before the migration and is kept, with a part of \
-                 the copy in it",
+                "the image {} existed before the migration: Sterna keeps it, with a part \
+                 of the copy in it",
                 self.place(&record.to)
             )));
         }
@@ -186,9 +188,10 @@ impl Daemon {
             Ok(())
         });
         if let Err(error) = left {
-            tracing::warn!(migration = record.id, %error, "a partial image may be left");
+            tracing::warn!(migration = record.id, %error, "a partial image may remain");
         }
-        let note = "the daemon stopped before the copy began; start it again".to_owned();
+        let note = "the daemon stopped before the copy began; start the migration again"
+            .to_owned();
         self.end(record, Step::Cancelled, Some(note), None)
     }
 
@@ -205,7 +208,11 @@ impl Daemon {
             return to.remove(file, record.size, None);
         }
         if !to.give_back(file, &partial(record))? {
-            tracing::info!(migration = record.id, file, "an old image is kept as a part");
+            tracing::info!(
+                migration = record.id,
+                file,
+                "Sterna keeps an old image, marked as partial"
+            );
         }
         Ok(())
     }
@@ -245,7 +252,8 @@ impl Daemon {
             return;
         }
         if let Err(error) = self.store.set_experience(job.id, &experience.into()) {
-            tracing::warn!(migration = job.id, %error, "what the guard learned is lost");
+            tracing::warn!(migration = job.id, %error, "cannot record what the guard \
+                                                        learned");
         }
     }
 
@@ -291,7 +299,8 @@ fn check_unused(shelf: &Shelf, file: &str) -> Result<()> {
     let image = shelf.image(file)?;
     match shelf.open()?.written_by_others(&image) {
         Some(_) => Err(Error::in_use(
-            "another program has it open for writing, and may have the new image in it",
+            "another program has the old image open for writing, and may keep the new \
+             image in it",
         )),
         None => Ok(()),
     }

@@ -40,7 +40,8 @@ impl Daemon {
             MigrationEvent::Ended(_, end, last) => {
                 let (progress, findings) = *last;
                 if let Err(error) = self.record_findings(job.id, &findings) {
-                    tracing::error!(migration = job.id, %error, "what was found is lost");
+                    tracing::error!(migration = job.id, %error, "cannot record what the \
+                                                                 mirror found");
                 }
                 let mut state = lock(&job.state);
                 state.tally.set_progress(progress);
@@ -85,7 +86,11 @@ impl Daemon {
         };
         if let Err(error) = recorded {
             let error = error.with_cause();
-            tracing::error!(migration = job.id, error, "a pause is not recorded yet");
+            tracing::error!(
+                migration = job.id,
+                error,
+                "cannot record a pause; Sterna tries again"
+            );
         }
     }
 
@@ -157,10 +162,15 @@ impl Daemon {
         let wrong = lock(&job.state).astray.take();
         if let Some(wrong) = wrong.filter(|_| is_astray) {
             pause = self.pause_for(&record, &wrong);
-            tracing::warn!(migration = job.id, reason = pause.reason, "why it is paused");
+            tracing::warn!(
+                migration = job.id,
+                reason = pause.reason,
+                "the migration is paused"
+            );
         }
         if let Err(error) = self.note_findings(job) {
-            tracing::error!(migration = job.id, %error, "what was found is not recorded");
+            tracing::error!(migration = job.id, %error, "cannot record what the mirror \
+                                                         found; Sterna tries again");
         }
         self.stand_still(job, pause)?;
         self.store.set_application(job.id, &job.application())
@@ -199,6 +209,7 @@ fn blame(reason: PauseReason) -> Blame {
 /// ended meanwhile, and `Released` will say so.
 pub(super) fn answered(job: &Job, answer: Result<(), MigrateError>) {
     if let Err(error) = answer {
-        tracing::debug!(migration = job.id, %error, "an answer came too late");
+        tracing::debug!(migration = job.id, %error, "the mirror ended before an answer \
+                                                     came");
     }
 }

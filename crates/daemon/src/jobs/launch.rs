@@ -91,7 +91,7 @@ impl Daemon {
         })?;
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
-            let message = format!("no thread for a migration: {error}");
+            let message = format!("cannot start a thread for a migration: {error}");
             obstacle(Error::internal(message), "try again", false)
         })?;
         {
@@ -183,7 +183,12 @@ impl Daemon {
             self.open_again(job, record).map_err(
                 |Obstacle { error, remedy, .. }| {
                     let hint = then_resume(&remedy, record.id);
-                    error.about(&format!("disk {} cannot go on", record.name)).hint(hint)
+                    error
+                        .about(&format!(
+                            "the migration of disk {} cannot continue",
+                            record.name
+                        ))
+                        .hint(hint)
                 },
             )?;
         } else {
@@ -246,7 +251,8 @@ impl Daemon {
             }
             daemon.hold_on(&job);
             if let Err(error) = daemon.tell(&job, Control::Resume) {
-                tracing::debug!(migration = job.id, %error, "it has ended meanwhile");
+                tracing::debug!(migration = job.id, %error, "the migration has ended \
+                                                             meanwhile");
             }
         })
     }
@@ -261,11 +267,12 @@ impl Daemon {
             .check_destination(record, false)
             .and_then(|()| self.launch(job, record, Start::Resume));
         match taken {
-            Ok(()) => tracing::info!(migration = record.id, "migration taken up again"),
+            Ok(()) => tracing::info!(migration = record.id, "migration continues"),
             // What the operator asked for holds, and comes up again on resuming.
             Err(obstacle) if record.pause.is_some() && !obstacle.compare => {
                 let error = &obstacle.error;
-                tracing::warn!(migration = record.id, %error, "it could not go on anyway");
+                tracing::warn!(migration = record.id, %error, "the paused migration \
+                                                               could not continue anyway");
             }
             Err(obstacle) => self.obstruct(job, &obstacle),
         }
@@ -302,7 +309,7 @@ impl Daemon {
                 // What cannot go on yet stands still as before.
                 if let Err(error) = self.go_on_again(&job, &record) {
                     let migration = record.id;
-                    tracing::warn!(migration, %error, "it could not go on");
+                    tracing::warn!(migration, %error, "the migration could not continue");
                 }
             } else if !job.running() && self.problem_of(record.disk).is_none() {
                 // What stands in the way now is recorded by it.
@@ -328,11 +335,7 @@ impl Daemon {
         match launched {
             Ok(()) => {
                 self.set_pause(job, None)?;
-                tracing::info!(
-                    migration = record.id,
-                    compare,
-                    "migration taken up again"
-                );
+                tracing::info!(migration = record.id, compare, "migration continues");
                 Ok(())
             }
             Err(mut obstacle) => {
@@ -341,7 +344,10 @@ impl Daemon {
                 self.obstruct(job, &obstacle);
                 let hint = obstacle.hint(record.id);
                 let name = &record.name;
-                Err(obstacle.error.about(&format!("disk {name} cannot go on")).hint(hint))
+                Err(obstacle
+                    .error
+                    .about(&format!("the migration of disk {name} cannot continue"))
+                    .hint(hint))
             }
         }
     }
@@ -438,7 +444,7 @@ impl Daemon {
             }
             Notice::FirstPassDone => tracing::info!(migration = id, "first pass done"),
             Notice::Verifying => tracing::info!(migration = id, "verifying"),
-            Notice::Resumed => tracing::debug!(migration = id, "migration goes on"),
+            Notice::Resumed => tracing::debug!(migration = id, "migration continues"),
             Notice::Holding => tracing::debug!(migration = id, "guest held"),
         }
     }

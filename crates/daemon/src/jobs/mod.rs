@@ -168,7 +168,8 @@ impl Job {
                 Err(TryLockError::WouldBlock) => {
                     let message = format!("migration {} is being changed", self.id);
                     return Err(Error::in_use(message).hint(
-                        "that waits for storage: see `sterna datastore list`, and try again",
+                        "the change waits for storage: see `sterna datastore list`, and \
+                         try again",
                     ));
                 }
             }

@@ -15,7 +15,7 @@ use sterna_os::{Local, clock};
 const CLOSED: Allowance = Allowance { idle: Some(0), ..Allowance::IDLE_ONLY };
 
 /// Why it copies more than one that is learning would.
-const EXPERIENCED: &str = "begins with what an earlier guard has found out";
+const EXPERIENCED: &str = "begins with the figures of an earlier guard";
 
 /// What is known of one guard.
 #[derive(Debug)]
@@ -146,7 +146,10 @@ impl Post {
         };
         let mut late = self.guard.late();
         if let (None, Some(part)) = (&reason, self.guard.in_time_would_keep()) {
-            reason = Some(format!("in time it would keep {:.0}%", part * 100.0));
+            reason = Some(format!(
+                "to end in time, the copy would leave the application {:.0}%",
+                part * 100.0
+            ));
         }
         if state == GuardState::Holding && late.is_some() {
             state = GuardState::Late;

@@ -169,7 +169,8 @@ impl Daemon {
         };
         if let Err(error) = self.store.migration_ends(record.id, Step::Cancelled, &ending)
         {
-            tracing::error!(migration = record.id, %error, "the end is not recorded");
+            tracing::error!(migration = record.id, %error, "cannot record the \
+                                                            migration's end");
         }
     }
 }
@@ -267,7 +268,7 @@ fn make_destination(
                 path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             reuse(record, to, store, file).map_err(|reason| {
                 let hint = format!(
-                    "{reason}; look at it, then remove it, or make it a disk with \
+                    "{reason}; check the image, then remove it, or make it a disk with \
                      `sterna disk import`"
                 );
                 to.refused(&DatastoreError::Exists(path.clone())).hint(hint)
@@ -284,7 +285,7 @@ fn reuse(
     store: &Datastore,
     file: &str,
 ) -> Result<Destination, String> {
-    let unusable = |_| "it is no old copy of this disk".to_owned();
+    let unusable = |_| "it is not an old copy of this disk".to_owned();
     let image = store.image(file).map_err(unusable)?;
     let old = store.read_sidecar(&image, record.size).map_err(unusable)?;
     let ours =
@@ -298,7 +299,11 @@ fn reuse(
         allocated.map_err(|error| to.refused(&error).to_string())?;
     }
     to.take_over(file, &partial(record)).map_err(|error| error.to_string())?;
-    tracing::info!(migration = record.id, file, "an old copy is there: comparing");
+    tracing::info!(
+        migration = record.id,
+        file,
+        "the destination has an old copy: Sterna compares it"
+    );
     let (file, was) = (file.into(), Some(old));
     Ok(Destination { file, reads_zero: false, start: Start::Suspect, was })
 }

@@ -45,7 +45,7 @@ impl Daemon {
         let job = self.job(id).filter(|job| !job.running())?;
         let about = format!("migration {id}");
         if let Some(error) = lock(&job.state).unended.clone() {
-            let message = format!("its end is not recorded: {error}");
+            let message = format!("Sterna cannot record the migration's end: {error}");
             let again = match self.problem_of(job.disk()) {
                 None => "Sterna tries again every few seconds".to_owned(),
                 Some(_) => format!(

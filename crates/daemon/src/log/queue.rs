@@ -11,10 +11,10 @@ use jiff::Timestamp;
 const HANGS: Duration = Duration::from_secs(5);
 
 /// Why lines are lost of which the next ones may not be.
-const TOO_MANY: &str = "more is said than is read";
+const TOO_MANY: &str = "the daemon writes faster than the reader reads";
 
 /// Whoever reads it does so no more, and holds the other end open.
-const STANDS_STILL: &str = "whoever reads it stands still";
+const STANDS_STILL: &str = "the reader of the log has stopped reading";
 
 /// How a log fares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -154,6 +154,9 @@ fn a_line_that_hangs_is_a_problem_before_anything_is_lost() {
     assert_eq!(queue.take(now).as_deref(), Some(&b"a"[..]));
     assert_eq!(queue.state(now).problem, None);
     let later = queue.state(now + Duration::from_secs(6));
-    assert_eq!(later.problem.as_deref(), Some("whoever reads it stands still"));
+    assert_eq!(
+        later.problem.as_deref(),
+        Some("the reader of the log has stopped reading")
+    );
     assert_eq!(later.lost, 0);
 }

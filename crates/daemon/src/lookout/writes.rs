@@ -59,7 +59,8 @@ impl Watched {
             Ok(inotify) => Some(Watched { inotify, is_device, done: Mutex::default() }),
             Err(error) => {
                 let path = file.path().display();
-                tracing::warn!(%path, %error, "who else writes there will not be known");
+                tracing::warn!(%path, %error, "Sterna cannot detect other programs that \
+                                               write there");
                 None
             }
         }

@@ -76,7 +76,7 @@ impl Daemon {
         };
         let spawned = thread::Builder::new().name("sterna-plan-move".into()).spawn(run);
         if let Err(error) = spawned {
-            let problem = Some(format!("no thread for a migration: {error}"));
+            let problem = Some(format!("cannot start a thread for a migration: {error}"));
             let refused = Heard::of(Event::Refused(at, Fault::Passing));
             lock(&live.inbox).push(Heard { problem, ..refused });
         }
@@ -100,7 +100,7 @@ impl Daemon {
             Err(error) => error,
         };
         if let Some(id) = self.begun_after_all(begin) {
-            tracing::warn!(migration = id, %error, "a move has begun all the same");
+            tracing::warn!(migration = id, %error, "a move has begun despite an error");
             return began(id);
         }
         let (disk, fault) = (&begin.request.disk, self.fault_of(begin, &error));

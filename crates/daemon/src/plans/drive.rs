@@ -48,7 +48,7 @@ impl Daemon {
             let live = Arc::new(Live::new(record, run));
             *lock(&live.inbox) = heard;
             lock(&self.plans.live).insert(id, live.clone());
-            tracing::info!(plan = id, "plan taken up again");
+            tracing::info!(plan = id, "plan continues");
             self.carry_out(&live, again);
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Daemon {
                 wait
             }
             Err(error) => {
-                tracing::error!(plan = live.id, %error, "a plan does not go on");
+                tracing::error!(plan = live.id, %error, "a plan is stalled");
                 state.stuck = Some(error.to_string());
                 LOOK_AGAIN
             }
@@ -216,7 +216,7 @@ impl State {
                 plan = self.record.id,
                 datastore = self.record.design.ends[end].name,
                 why,
-                "a plan leaves a datastore alone"
+                "a datastore is left alone"
             );
             self.record.closed[end] = Some(Closed { fault, why });
         }

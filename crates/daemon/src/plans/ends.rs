@@ -60,7 +60,8 @@ impl Daemon {
                     heard.extend(is_news.then_some(how));
                 }
                 Err(error) => {
-                    tracing::warn!(migration = id, %error, "it cannot be looked at");
+                    tracing::warn!(migration = id, %error, "cannot check a migration of \
+                                                            a plan");
                 }
             }
         }

@@ -65,7 +65,8 @@ impl Daemon {
         };
         let spawned = thread::Builder::new().name("sterna-plan-ask".into()).spawn(run);
         if let Err(error) = spawned {
-            tracing::warn!(migration = id, %error, "no thread to ask it; tried again");
+            tracing::warn!(migration = id, %error, "cannot start a thread for a command \
+                                                    to a migration; Sterna tries again");
         }
     }
 
@@ -82,7 +83,8 @@ impl Daemon {
         };
         // One that is just ending is heard of as ended.
         if let Err(error) = &done {
-            tracing::info!(migration = id, ?errand, %error, "not done, as its plan asked");
+            tracing::info!(migration = id, ?errand, %error, "a migration has refused a \
+                                                             command of its plan");
         }
         done.is_ok()
     }

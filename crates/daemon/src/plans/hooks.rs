@@ -66,7 +66,7 @@ impl Daemon {
         };
         let spawned = thread::Builder::new().name("sterna-plan-hook".into()).spawn(run);
         if let Err(error) = spawned {
-            let outcome = Err(format!("no thread for a hook: {error}"));
+            let outcome = Err(format!("cannot start a thread for a hook: {error}"));
             lock(&live.inbox).push(told(hook, group, outcome));
         }
     }
@@ -81,10 +81,10 @@ impl Daemon {
         let Some((tile, command)) =
             tile.and_then(|tile| Some((tile.clone(), hook.of(&tile)?.clone())))
         else {
-            return Err("it has no hook".into());
+            return Err("the tile has no hook".into());
         };
         let Some((path, args)) = command.split_first() else {
-            return Err("its hook names no program".into());
+            return Err("the tile's hook names no program".into());
         };
         let (id, name) = (live.id, hook.name());
         tracing::info!(plan = id, tile = tile.name, path, "{name} hook");
@@ -96,7 +96,7 @@ impl Daemon {
         // One of its own: others' end with the daemon while a hook may still run.
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
-            runtime.map_err(|error| format!("a hook cannot be run: {error}"))?;
+            runtime.map_err(|error| format!("Sterna cannot run a hook: {error}"))?;
         let outcome = runtime.block_on(async {
             match hook {
                 // Who gives the plan up need not wait for what hangs.
@@ -115,7 +115,7 @@ impl Daemon {
                 tracing::error!(plan = id, tile = tile.name, path, why, "{name} hook");
             }
         }
-        outcome.map_err(|why| format!("its {name} hook {path} {why}"))
+        outcome.map_err(|why| format!("the {name} hook {path} {why}"))
     }
 }
 
@@ -131,12 +131,13 @@ pub(super) fn check_hooks(tile: &Tile) -> Result<()> {
         let (tile, name) = (&tile.name, hook.name());
         let Some(path) = command.first() else {
             let message = format!("the {name} hook of tile {tile} names no program");
-            let hint = "give its whole path and its arguments, or leave it out";
+            let hint = "give the program's absolute path and its arguments, or leave the \
+                        hook out";
             return Err(Error::invalid(message).hint(hint));
         };
         if !Path::new(path).is_absolute() {
             let message =
-                format!("the {name} hook of tile {tile}: {path} is no whole path");
+                format!("the {name} hook of tile {tile}: {path} is not an absolute path");
             let hint = "no shell runs it: give the program's absolute path, and each \
                         argument by itself";
             return Err(Error::invalid(message).hint(hint));

@@ -236,17 +236,18 @@ impl Daemon {
             PlanState::Planned => {}
             PlanState::Paused => {
                 let message = format!("plan {id} is paused");
-                let hint = format!("let it go on: `sterna plan resume {id}`");
+                let hint = format!("resume the plan: `sterna plan resume {id}`");
                 return Err(Error::in_use(message).hint(hint));
             }
             state => {
-                let message = format!("plan {id} is {state}, and begins only once");
+                let message =
+                    format!("plan {id} is {state}, and a plan begins only once");
                 return Err(Error::invalid(message).hint(again(record)));
             }
         }
         if record.moves.is_empty() {
             let message = format!("plan {id} moves nothing");
-            let hint = format!("see why: `sterna plan show {id}`");
+            let hint = format!("`sterna plan show {id}` gives the reasons");
             return Err(Error::invalid(message).hint(hint));
         }
         let used = record.moves.iter().flat_map(|one| [one.design.from, one.design.to]);
@@ -259,7 +260,7 @@ impl Daemon {
             if let Some(other) = planned.get(&one.disk) {
                 let name = &one.design.name;
                 let message = format!("disk {name} is moved by plan {other} already");
-                let hint = format!("wait for it, or `sterna plan cancel {other}`");
+                let hint = format!("wait for that plan, or `sterna plan cancel {other}`");
                 return Err(Error::in_use(message).hint(hint));
             }
         }
@@ -318,7 +319,7 @@ impl Daemon {
         });
         let moves = given_up.collect();
         self.store.set_plan(&record, PlanChanges { moves, ..PlanChanges::default() })?;
-        tracing::info!(plan = id, "plan given up before it began");
+        tracing::info!(plan = id, "plan cancelled before it began");
         drop(turn);
         self.show_plan(id)
     }
@@ -332,7 +333,7 @@ impl Daemon {
             return Err(not_under_way(&state.record));
         }
         if state.run.wish() == Wish::Cancel && wish != Wish::Cancel {
-            let message = format!("plan {id} is being given up");
+            let message = format!("plan {id} is being cancelled");
             return Err(Error::in_use(message).hint(again(&state.record)));
         }
         let actions = self.advance(&mut state, vec![Heard::of(Event::Wish(wish))])?;
@@ -340,7 +341,7 @@ impl Daemon {
         if wish == Wish::Cancel {
             live.given_up.send_replace(true);
         }
-        tracing::info!(plan = id, ?wish, "what is wanted of a plan has changed");
+        tracing::info!(plan = id, ?wish, "a plan has a new command");
         self.carry_out(&live, actions);
         self.plans.waker.wake();
         self.show_plan(id)
@@ -352,8 +353,8 @@ fn not_under_way(record: &PlanRecord) -> Error {
     let id = record.id;
     match record.state {
         PlanState::Planned => Error::invalid(format!("plan {id} has not begun"))
-            .hint(format!("begin it: `sterna plan apply {id}`")),
-        state => Error::invalid(format!("plan {id} is over: {state}"))
+            .hint(format!("begin the plan: `sterna plan apply {id}`")),
+        state => Error::invalid(format!("plan {id} has ended: {state}"))
             .hint(format!("see `sterna plan report {id}`")),
     }
 }
@@ -361,5 +362,7 @@ fn not_under_way(record: &PlanRecord) -> Error {
 /// How to move what a plan has not moved.
 fn again(record: &PlanRecord) -> String {
     let datastore = &record.design.datastore;
-    format!("what is left needs a new one: `sterna plan evacuate {datastore}`")
+    format!(
+        "to move the remaining disks, make a new plan: `sterna plan evacuate {datastore}`"
+    )
 }

@@ -16,14 +16,19 @@ impl Daemon {
         let plan = self.show_plan(id)?;
         let hint = match plan.state {
             PlanState::Running => {
-                format!("wait for its end, or give it up: `sterna plan cancel {id}`")
+                format!(
+                    "wait for the plan's end, or cancel the plan: `sterna plan cancel \
+                     {id}`"
+                )
             }
             PlanState::Paused => format!(
-                "let it go on: `sterna plan resume {id}`; or give it up: `sterna plan \
-                 cancel {id}`"
+                "resume the plan: `sterna plan resume {id}`; or cancel the plan: `sterna \
+                 plan cancel {id}`"
             ),
             PlanState::Cancelling => {
-                format!("wait for its end: `sterna plan show {id}` says how far it is")
+                format!(
+                    "wait for the plan's end: `sterna plan show {id}` shows its progress"
+                )
             }
             PlanState::Planned
             | PlanState::Completed

@@ -65,7 +65,10 @@ impl<'s> Busy<'s> {
             return Some((Pinned::Moves, why));
         }
         if let Some(plan) = self.plans.get(&id) {
-            return Some((Pinned::Planned, format!("plan {plan} moves it already")));
+            return Some((
+                Pinned::Planned,
+                format!("plan {plan} moves the disk already"),
+            ));
         }
         let problem = disk.problem.as_ref();
         problem.map(|why| (Pinned::NotServed, format!("the disk is not served: {why}")))
@@ -167,8 +170,10 @@ pub(super) fn check_still_fits(record: &PlanRecord, site: &Site) -> Result<()> {
         if !brings.contains_key(name) {
             continue;
         }
-        let hint =
-            format!("make a new one: `sterna plan evacuate {}`", record.design.datastore);
+        let hint = format!(
+            "make a new plan: `sterna plan evacuate {}`",
+            record.design.datastore
+        );
         if one.is_in_maintenance {
             let message = format!("datastore {name} is in maintenance");
             return Err(Error::in_use(message).hint(hint));
@@ -184,8 +189,8 @@ pub(super) fn check_still_fits(record: &PlanRecord, site: &Site) -> Result<()> {
             let (come, left) = (Bytes(come), Bytes(left));
             let part = Percent(record.design.space);
             let message = format!(
-                "datastore {name} no longer has the room that the plan was made for: \
-                 {come} come, and {left} are left until {part} of it are taken"
+                "datastore {name} no longer has the room that the plan needs: {come} \
+                 arrive, and {left} are free until {part} of it are used"
             );
             let hint = format!("{hint}, with --space to fill the datastores further");
             return Err(Error::new(ErrorCode::NoSpace, message).hint(hint));

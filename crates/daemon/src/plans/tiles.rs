@@ -39,7 +39,7 @@ impl Grouped {
                 if let Some(other) = grouped.of.insert(disk.clone(), at) {
                     let (one, two) = (&tiles[other].name, &tile.name);
                     let message = format!("disk {disk} is in tile {one} and in {two}");
-                    let hint = "a disk moves once: keep it in one of the tiles";
+                    let hint = "a disk moves once: keep the disk in one of the tiles";
                     return Err(Error::invalid(message).hint(hint));
                 }
             }
@@ -52,7 +52,7 @@ impl Grouped {
             });
         }
         if depths(&grouped.groups).is_none() {
-            let message = "there are tiles that wait for each other in a circle";
+            let message = "tiles wait for each other in a circle";
             let hint = "let one of them begin without waiting: `after = []`";
             return Err(Error::invalid(message).hint(hint));
         }
@@ -95,7 +95,7 @@ impl Daemon {
                 tile.name
             );
             let hint =
-                format!("make a new one: `sterna plan evacuate {}`", design.datastore);
+                format!("make a new plan: `sterna plan evacuate {}`", design.datastore);
             return Err(Error::invalid(message).hint(hint));
         }
         Ok(())
@@ -109,12 +109,12 @@ fn check_tile(tile: &Tile, before: &[Tile]) -> Result<()> {
         return Err(Error::invalid(message).hint(NAME_RULE));
     }
     if before.iter().any(|other| other.name == *name) {
-        let message = format!("there are two tiles {name}");
-        return Err(Error::invalid(message).hint("give one another name"));
+        let message = format!("two tiles have the name {name}");
+        return Err(Error::invalid(message).hint("give one of them another name"));
     }
     if tile.disks.is_empty() {
         let message = format!("tile {name} has no disks");
-        return Err(Error::invalid(message).hint("name some, or leave it out"));
+        return Err(Error::invalid(message).hint("name disks, or leave the tile out"));
     }
     check_hooks(tile)
 }
@@ -127,7 +127,8 @@ fn before(tile: &Tile, at: usize, tiles: &[Tile]) -> Result<Vec<usize>> {
     let find = |name: &String| {
         let found = tiles.iter().position(|other| other.name == *name);
         found.ok_or_else(|| {
-            let message = format!("tile {} goes after {name}, which is none", tile.name);
+            let message =
+                format!("tile {} waits for tile {name}, which does not exist", tile.name);
             Error::invalid(message).hint("name a tile of the same file")
         })
     };
@@ -180,16 +181,22 @@ mod tests {
         for (tiles, wrong) in [
             (vec![tile("db", &["elsewhere"], None)], "is not on the datastore"),
             (vec![tile("db", &["a", "a"], None)], "is in tile db and in db"),
-            (vec![tile("db", &["a"], None), tile("db", &["b"], None)], "two tiles db"),
+            (
+                vec![tile("db", &["a"], None), tile("db", &["b"], None)],
+                "two tiles have the name db",
+            ),
             (vec![tile("db", &[], None)], "has no disks"),
             (vec![tile("a b", &["a"], None)], "cannot be the name"),
-            (vec![tile("db", &["a"], Some(&["web"]))], "after web, which is none"),
+            (
+                vec![tile("db", &["a"], Some(&["web"]))],
+                "waits for tile web, which does not exist",
+            ),
             (vec![tile("db", &["a"], Some(&["db"]))], "in a circle"),
             (vec![hooked(&[])], "stop hook of tile db names no program"),
-            (vec![hooked(&["true"])], "true is no whole path"),
+            (vec![hooked(&["true"])], "true is not an absolute path"),
             (vec![hooked(&["/nowhere/true"])], "/nowhere/true cannot be run: No such"),
             (vec![hooked(&["/etc/passwd"])], "/etc/passwd is not executable"),
-            (vec![hooked(&["/etc"])], "/etc is no file"),
+            (vec![hooked(&["/etc"])], "/etc is not a file"),
         ] {
             let error = grouped(&tiles).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");

@@ -224,7 +224,7 @@ fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<Done>) -> Planned
 /// Why a move does not begin for which there would be a place.
 fn waits_for(record: &PlanRecord, end: usize) -> String {
     let name = &record.design.ends[end].name;
-    format!("waits for datastore {name}, for which others stand still")
+    format!("waits for datastore {name}, for which other moves are stalled")
 }
 
 /// What the plan stops and starts: where a tile has hooks, and moves.

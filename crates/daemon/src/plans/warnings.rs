@@ -36,12 +36,16 @@ fn of_live(state: &State) -> Vec<Warning> {
     let closed = record.closed.iter().zip(&record.design.ends);
     let closed = closed.filter_map(|(closed, end)| {
         let why = &closed.as_ref()?.why;
-        Some(format!("it leaves datastore {} alone: {why}", end.name))
+        Some(format!("datastore {} is left alone: {why}", end.name))
     });
-    let failed = (failed > 0).then(|| format!("{failed} of its moves have failed"));
+    let failed =
+        (failed > 0).then(|| format!("{failed} of the plan's moves have failed"));
     let down = view_workloads(record).into_iter();
     let down = down.filter_map(|it| {
-        Some(format!("what runs on tile {} ({}): {}", it.tile, it.state, it.problem?))
+        Some(format!(
+            "the application on tile {} ({}): {}",
+            it.tile, it.state, it.problem?
+        ))
     });
     let see = |message| Warning {
         about: format!("plan {id}"),
@@ -50,8 +54,10 @@ fn of_live(state: &State) -> Vec<Warning> {
     };
     let stuck = state.stuck.as_ref().map(|why| Warning {
         about: format!("plan {id}"),
-        message: format!("it stands still, as nothing can be recorded: {why}"),
-        hint: "put that right: it goes on by itself".into(),
+        message: format!(
+            "the plan is stalled, because Sterna cannot record its progress: {why}"
+        ),
+        hint: "repair this: the plan then continues by itself".into(),
     });
     stuck.into_iter().chain(closed.chain(failed).chain(down).map(see)).collect()
 }
@@ -63,10 +69,13 @@ fn left_down(plan: &PlanRecord) -> Vec<Warning> {
     let warning = |tile: String, problem: Option<String>| Warning {
         about: format!("plan {}", plan.id),
         message: format!(
-            "what runs on tile {tile} was not started again: {}",
+            "the application on tile {tile} was not started again: {}",
             problem.unwrap_or_default()
         ),
-        hint: "start it by hand, if nobody has (this is said for a day)".into(),
+        hint:
+            "if the application is still stopped, start it by hand (this warning stays \
+             for a day)"
+                .into(),
     };
     left.map(|it| warning(it.tile, it.problem)).collect()
 }

@@ -16,7 +16,7 @@ pub(super) fn why(why: Why) -> String {
             format!("emptiest: {} used afterwards", Percent(taken))
         }
         Why::Only => "the only datastore with room".into(),
-        Why::Alone => "it is to hold one disk".into(),
+        Why::Alone => "the datastore holds a single disk".into(),
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn because(scene: &Scene, disk: usize, because: Because) -> String {
         Because::Beside(other) => {
             let (name, why) = (&scene.disks[other].name, scene.pinned.get(&other));
             let why = why.map_or(String::new(), |why| format!(": {why}"));
-            format!("its tile stays together, and {name} stays{why}")
+            format!("the disk's tile moves together, and disk {name} stays{why}")
         }
     }
 }
@@ -55,17 +55,20 @@ pub(super) fn left_alone(record: &PlanRecord, end: usize) -> String {
 
 /// Why a move goes nowhere.
 pub(super) fn nowhere(record: &PlanRecord, end: usize) -> String {
-    format!("nowhere else is room; {}", left_alone(record, end))
+    format!("no other datastore has room; {}", left_alone(record, end))
 }
 
 /// Why a move was not begun.
 pub(super) fn skipped(record: &PlanRecord, group: usize) -> String {
     match record.design.tiles.get(group) {
         Some(tile) if is_down(record, group) => {
-            format!("tile {}, which goes before, was not started again", tile.name)
+            format!(
+                "the application on tile {}, which moves before, was not started again",
+                tile.name
+            )
         }
-        Some(tile) => format!("tile {}, which goes before, has not moved", tile.name),
-        None => "what goes before it has not moved".into(),
+        Some(tile) => format!("tile {}, which moves before, has not moved", tile.name),
+        None => "an earlier tile has not moved".into(),
     }
 }
 
@@ -79,7 +82,7 @@ fn is_down(record: &PlanRecord, tile: usize) -> bool {
 pub(super) fn not_stopped(record: &PlanRecord, at: usize) -> Option<String> {
     let tile = record.moves[at].design.group?;
     let why = record.workloads.get(tile)?.problem.as_ref()?;
-    Some(format!("it was not begun: {why}"))
+    Some(format!("the move did not begin: {why}"))
 }
 
 fn fault(fault: Fault) -> &'static str {

@@ -137,9 +137,11 @@ fn reserved(entry: &Entry) -> Vec<Rate> {
 fn check_meant(rate: Rate) -> Result<()> {
     match rate {
         Rate::Bytes(bytes) if bytes < BYTES_MIN => {
-            let message =
-                format!("{rate} reserve nothing: {}/s are the least", Bytes(BYTES_MIN));
-            let hint = format!("was {bytes}M meant, or {bytes}iops?");
+            let message = format!(
+                "a reservation of {rate} has no effect: the minimum is {}/s",
+                Bytes(BYTES_MIN)
+            );
+            let hint = format!("did you mean {bytes}M, or {bytes}iops?");
             Err(Error::invalid(message).hint(hint))
         }
         Rate::Bytes(RESERVED_BYTES_MAX..) | Rate::Requests(RESERVED_REQUESTS_MAX..) => {
@@ -147,8 +149,9 @@ fn check_meant(rate: Rate) -> Result<()> {
                 Rate::Bytes(_) => Rate::Bytes(RESERVED_BYTES_MAX),
                 Rate::Requests(_) => Rate::Requests(RESERVED_REQUESTS_MAX),
             };
-            let message =
-                format!("no datastore can keep {rate}: less than {most} can be reserved");
+            let message = format!(
+                "no datastore can keep {rate}: a reservation must be below {most}"
+            );
             Err(Error::invalid(message).hint("reserve what the class needs"))
         }
         Rate::Bytes(_) | Rate::Requests(_) => Ok(()),
@@ -212,7 +215,7 @@ mod tests {
         for rate in [Rate::Bytes(BYTES_MIN), Rate::Requests(1), Rate::Bytes(40 << 30)] {
             assert_eq!(said(rate), None, "{rate}");
         }
-        let few = "5 B/s reserve nothing: 256 KiB/s are the least";
+        let few = "a reservation of 5 B/s has no effect: the minimum is 256 KiB/s";
         assert_eq!(said(Rate::Bytes(5)).as_deref(), Some(few));
         for rate in [Rate::Bytes(999_999 << 40), Rate::Requests(u64::MAX)] {
             assert!(said(rate).unwrap().starts_with("no datastore can keep"), "{rate}");

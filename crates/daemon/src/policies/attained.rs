@@ -100,19 +100,19 @@ impl Daemon {
         let Seen { attained, datastore, .. } = self.seen_of(entry)?;
         let why = match attained.state {
             Attainment::Lacking => {
-                "others there are slowed as far as that helps, and with so many of its \
-                 requests at a time the datastore does no more. Reserve less, have it \
-                 ask for more at a time, or move its disks"
+                "Sterna slows other classes as far as this helps, and the datastore does \
+                 no more with so few requests of the class at a time. Reserve less, let \
+                 the class send more requests at a time, or move its disks"
             }
             Attainment::Alone => {
-                "there is no other load: it asks for no more, or the datastore does no \
-                 more"
+                "there is no other load: the class asks for no more, or the datastore \
+                 does no more"
             }
             _ => return None,
         };
         let percent = attained.percent();
         Some(format!(
-            "datastore {datastore}: it has {percent} % of what is reserved; {why}"
+            "datastore {datastore}: the class has {percent} % of its reservation; {why}"
         ))
     }
 
@@ -129,8 +129,8 @@ impl Daemon {
             Some(Warning {
                 about: format!("class {}", entry.record.name),
                 message: format!(
-                    "it has {percent} % of what is reserved on datastore {datastore}, \
-                     and others are slowed down as far as this helps"
+                    "the class has {percent} % of its reservation on datastore \
+                     {datastore}, and Sterna slows other classes as far as this helps"
                 ),
                 hint: format!(
                     "reserve less, or move its disks: see `sterna class show {}`",

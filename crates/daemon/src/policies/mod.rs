@@ -93,9 +93,13 @@ impl Daemon {
         self.service.is_stale.store(read.is_err(), Relaxed);
         self.service.waker.wake();
         if let Err(error) = read {
-            let message = format!("the change is kept, but not in force yet: {error}");
-            return Err(Error::internal(message)
-                .hint("it will be as soon as the state directory can be read"));
+            let message = format!(
+                "Sterna has recorded the change, but the change is not in force yet: \
+                 {error}"
+            );
+            return Err(Error::internal(message).hint(
+                "the change takes effect as soon as Sterna can read the state directory",
+            ));
         }
         self.enforce();
         Ok(changed)
@@ -112,7 +116,7 @@ impl Daemon {
                 }
                 _ => {
                     format!(
-                        "change what is in the way: see `sterna policy explain {name}`"
+                        "change the conflicting terms: see `sterna policy explain {name}`"
                     )
                 }
             };
@@ -152,7 +156,7 @@ impl Daemon {
             let entry = book.class(&request.class)?;
             let class = entry.record.id;
             if entry.is_built_in() && matches!(aim, Aim::Cruise(_)) {
-                let message = "applications would be slowed for a target of the copies";
+                let message = "a target for copies would slow applications";
                 let hint = "reserve something for copies: `sterna class set migration \
                             --reservation 20M`; or say when a move must end: `sterna \
                             migrate DISK --finish-by TIME`";
@@ -192,8 +196,9 @@ impl Daemon {
     fn check_job(&self, job: u64) -> Result<()> {
         let ended = self.has_ended(job)?;
         if ended.ok_or_else(|| Error::not_found("migration", job))? {
-            let message = format!("migration {job} has ended, so nothing would hold");
-            let hint = "see `sterna migration list` for those under way";
+            let message =
+                format!("migration {job} has ended, so the policy would never hold");
+            let hint = "`sterna migration list` lists the migrations under way";
             return Err(Error::invalid(message).hint(hint));
         }
         Ok(())

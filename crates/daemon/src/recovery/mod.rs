@@ -147,8 +147,8 @@ impl Daemon {
 fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
     let unseen = |error: Error| {
         error.hint(format!(
-            "nothing is recovered before it can be looked at, as it may hold newer \
-             images; put that right, or `sterna datastore remove {}`",
+            "Sterna recovers nothing before it has read this datastore, which may hold \
+             newer images; repair this, or `sterna datastore remove {}`",
             shelf.name()
         ))
     };

@@ -56,7 +56,9 @@ pub(super) fn judge<'a>(
         check_newest(one, says, found)?;
         check_name(says, disks)?;
         match one.locked {
-            true => Err("another program uses it: stop that first".to_owned()),
+            true => {
+                Err("another program uses the image: stop that program first".to_owned())
+            }
             false => Ok(says),
         }
     };
@@ -70,8 +72,8 @@ pub(super) fn judge<'a>(
         let namesake = taken.iter().find(|other| other.0 != at && other.1 == name);
         if let Some(&(other, _)) = namesake {
             verdicts[at] = Err(format!(
-                "{} is of another disk that is called {name}, too; take one of them \
-                 in with `--on DATASTORE`, or move the sidecar of the other away",
+                "{} belongs to another disk that is called {name}, too; recover one of \
+                 them with `--on DATASTORE`, or move the sidecar of the other image away",
                 found[other].place
             ));
         }
@@ -85,10 +87,12 @@ fn check_role(says: &Identity) -> Result<(), String> {
     match says.role {
         Role::Active => Ok(()),
         Role::Partial => Err(format!(
-            "partial: the destination of a migration of disk {name} that did not end; \
-             it holds only a part of the disk"
+            "partial: the destination of an unfinished migration of disk {name}; the \
+             image holds only a part of the disk"
         )),
-        Role::Retired => Err(format!("retired: disk {name} has left it, or was removed")),
+        Role::Retired => {
+            Err(format!("retired: disk {name} was moved to another image, or removed"))
+        }
     }
 }
 
@@ -98,18 +102,19 @@ fn check_known(one: &Found, says: &Identity, disks: &[DiskRecord]) -> Result<(),
     let (name, ours, theirs) = (&disk.name, disk.generation, says.generation);
     if theirs < ours {
         return Err(format!(
-            "out of date: it has generation {theirs} of disk {name}, which is on {} \
-             with generation {ours}",
+            "out of date: the image has generation {theirs} of disk {name}; the disk is \
+             on {} with generation {ours}",
             disk.datastore
         ));
     }
     let way = match one.migration {
-        Some(id) => format!("`sterna migration cancel {id}`, which keeps it then"),
+        Some(id) => format!("`sterna migration cancel {id}`, which then keeps the image"),
         None => format!("`sterna disk remove {name} --keep-image`"),
     };
     Err(format!(
-        "it has generation {theirs} of disk {name}, which the state has on {} with \
-         generation {ours}; if this image is the right one, {way}, and recover again",
+        "the image has generation {theirs} of disk {name}; in the state, the disk is on \
+         {} with generation {ours}; if this image is the right one, {way}, and recover \
+         again",
         disk.datastore
     ))
 }
@@ -131,15 +136,16 @@ fn check_newest(one: &Found, says: &Identity, found: &[Found]) -> Result<(), Str
         let (name, generation, place) = (&says.name, says.generation, &other.place);
         if theirs.generation > generation {
             return Err(format!(
-                "out of date: it has generation {generation} of disk {name}, and \
+                "out of date: the image has generation {generation} of disk {name}, and \
                  {place} has {}",
                 theirs.generation
             ));
         }
         if theirs.generation == generation {
             return Err(format!(
-                "{place} has generation {generation} of disk {name}, too, and nothing \
-                 says which is right; find out, and move the sidecar of the other away"
+                "{place} has generation {generation} of disk {name}, too, and Sterna \
+                 cannot tell which image is right; find out, and move the sidecar of the \
+                 other image away"
             ));
         }
     }
@@ -169,8 +175,8 @@ fn check_unreadable(
         None => format!("`sterna datastore remove {}`", other.datastore),
     };
     Err(format!(
-        "{} may be a newer image of disk {}: {error}; if you are sure that it is not, \
-         {way_out}, and recover again",
+        "{} may be a newer image of disk {}: {error}; if you are sure that the image is \
+         not newer, {way_out}, and recover again",
         other.place, says.name
     ))
 }
@@ -179,12 +185,14 @@ fn check_unreadable(
 fn check_name(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
     let name = &says.name;
     if !is_name(name) {
-        return Err(format!("its disk is called {name:?}, which cannot be a name here"));
+        return Err(format!(
+            "the image's disk is called {name:?}, which cannot be a name of a disk"
+        ));
     }
     match disks.iter().any(|disk| disk.name == *name) {
         true => Err(format!(
-            "its disk is called {name}, and there is another disk of that name; remove \
-             that one first"
+            "the image's disk is called {name}, and another disk has that name; remove \
+             that disk first"
         )),
         false => Ok(()),
     }
@@ -260,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_tie_is_not_decided() {
-        let tie = "nothing says which is right";
+        let tie = "Sterna cannot tell which image is right";
         let found = [image("a", 1, 2, Role::Active), image("b", 1, 2, Role::Active)];
         expect(&verdicts(&found, &[], None), &[tie, tie]);
         let found = [image("a", 1, 2, Role::Active), image("b", 1, 2, Role::Retired)];
@@ -301,7 +309,7 @@ mod tests {
         found[0].says = Err(SidecarError::Damaged("torn"));
         found[1].says.as_mut().unwrap().name = "../etc".into();
         found[2].locked = true;
-        let expected = ["damaged", "cannot be a name", "another program uses it"];
+        let expected = ["damaged", "cannot be a name", "another program uses the image"];
         expect(&verdicts(&found, &[], None), &expected);
     }
 

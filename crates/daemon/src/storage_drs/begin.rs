@@ -80,11 +80,11 @@ impl Daemon {
                 }
                 Err(error) => error,
             };
-            tracing::warn!(disk = name, %error, "Storage DRS cannot move it");
+            tracing::warn!(disk = name, %error, "Storage DRS cannot move a disk");
             run.failed.push(format!("{name}: {error}"));
             for (id, other) in begun {
                 lock(&self.balancer.called_off).insert(id);
-                let why = format!("{other}: called off, as {name} must be with it");
+                let why = format!("{other}: cancelled, because {name} must be with it");
                 run.failed.push(why);
             }
             self.call_off();
@@ -102,10 +102,14 @@ impl Daemon {
             let ended = self.has_ended(id).is_ok_and(|ended| ended != Some(false));
             match done {
                 Err(error) if !ended => {
-                    tracing::debug!(migration = id, %error, "not called off yet");
+                    tracing::debug!(migration = id, %error, "cannot cancel a migration \
+                                                             yet");
                 }
                 _ => {
-                    tracing::info!(migration = id, "called off with its step");
+                    tracing::info!(
+                        migration = id,
+                        "cancelled with another move of its step"
+                    );
                     lock(&self.balancer.called_off).remove(&id);
                 }
             }

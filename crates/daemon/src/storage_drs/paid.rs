@@ -49,7 +49,8 @@ impl Daemon {
                 Ok(Some(judged)) => self.keep(id, judged),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(migration = id, %error, "not known what came of it");
+                    tracing::warn!(migration = id, %error, "cannot tell what a move \
+                                                            brought");
                 }
             }
         }
@@ -90,7 +91,11 @@ impl Daemon {
                 (BalancedOutcome::Unknown, Some(note))
             }
         };
-        tracing::info!(migration = id, ?outcome, "what came of a move is known");
+        tracing::info!(
+            migration = id,
+            ?outcome,
+            "Storage DRS has measured what a move brought"
+        );
         Ok(Some(Balanced { after: Some(told(&after)), outcome, note, ..one }))
     }
 

@@ -66,7 +66,9 @@ fn rests(rest: Cooldown) -> String {
         );
     }
     let who = if rest.others { "it was moved" } else { "it has moved" };
-    format!("{who} {ago} ago; it rests for {left} more, unless --ignore-rest is asked")
+    format!(
+        "{who} {ago} ago; the disk rests for {left} more, unless you give --ignore-rest"
+    )
 }
 
 /// A span in hours, as they are begun; the last one in minutes.

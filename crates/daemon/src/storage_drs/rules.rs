@@ -128,6 +128,6 @@ fn check_conflict(records: &[StorageRuleRecord], disks: &[DiskRecord]) -> Result
         "{one} and {other} cannot be apart, as rule {apart} wants, and together, as rule \
          {together} does"
     );
-    let hint = "remove one of the two first: `sterna storage-drs rule remove NAME`";
+    let hint = "remove one of the two rules first: `sterna storage-drs rule remove NAME`";
     Err(Error::invalid(message).hint(hint))
 }

@@ -141,7 +141,7 @@ impl Scene {
 fn closed(one: &SiteDatastore, end: &Datastore) -> Option<&'static str> {
     match (one.is_in_maintenance, one.is_shared) {
         (true, _) => Some("it is in maintenance"),
-        (false, false) => Some("it is all one disk's"),
+        (false, false) => Some("it holds a single disk"),
         // Of those that would take some, only a plan keeps them.
         (false, true) => (!end.takes_disks).then_some("a plan empties it"),
     }

@@ -54,7 +54,7 @@ impl Daemon {
         lock(&self.balancer.settings).clone_from(&next);
         // What was seen was judged by other bounds.
         *lock(&self.balancer.cycle) = None;
-        tracing::info!(automation = %next.automation, "Storage DRS is told something else");
+        tracing::info!(automation = %next.automation, "Storage DRS settings changed");
         Ok(next)
     }
 }

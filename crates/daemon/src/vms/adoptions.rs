@@ -71,9 +71,11 @@ impl Daemon {
         let drive = self.drive_of(&known, &request.device)?;
         let device = &drive.device;
         let Some(disk) = self.disk_behind(&drive.image)? else {
-            let message = format!("disk {device} of {vm} is no disk of Sterna's");
-            return Err(Error::invalid(message)
-                .hint(format!("it is {}: `sterna vm move` moves it", drive.image)));
+            let message = format!("disk {device} of {vm} is not a Sterna disk");
+            return Err(Error::invalid(message).hint(format!(
+                "its image is {}: `sterna vm move` moves the disk",
+                drive.image
+            )));
         };
         check_guard(&known.reach, &guard)?;
         let _disk = self.claims.alone(disk_claim(&disk.name))?;
@@ -125,11 +127,13 @@ impl Daemon {
         match reconnects {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let message = "this libvirt does not have QEMU look for an NBD server \
-                               again (it leaves out `<reconnect>`): the guest would have \
-                               I/O errors whenever Sterna is restarted";
-                Err(Error::unavailable(message)
-                    .hint("take a newer libvirt; or stop the VM and `disk import`"))
+                let message = "this libvirt drops the setting with which QEMU reconnects \
+                               to an NBD server (`<reconnect>`): the guest would have \
+                               I/O errors whenever Sterna restarts";
+                Err(Error::unavailable(message).hint(
+                    "install a newer libvirt; or stop the VM, and `sterna disk import` \
+                     its image",
+                ))
             }
             Err(error) => Err(Error::unavailable(error)
                 .hint(format!("see `sterna vm show {}`", known.name))),
@@ -147,14 +151,15 @@ fn format_of(file: &str) -> Result<&'static str> {
     let path = Path::new(file);
     if !path.is_absolute() {
         let message = format!("{file} is not an absolute path");
-        return Err(Error::invalid(message).hint("give the whole path of the file"));
+        return Err(Error::invalid(message).hint("give the absolute path of the file"));
     }
     let end = path.extension().and_then(|end| end.to_str());
     let known = FORMATS.iter().find(|(known, _)| Some(*known) == end);
     known.map(|(_, format)| *format).ok_or_else(|| {
-        let message = format!("the name of {file} does not say how it is to be kept");
-        Error::invalid(message)
-            .hint("let it end in .raw (or .img), or in .qcow2 for a qcow2 image")
+        let message = format!("the name of {file} does not show the format of the image");
+        Error::invalid(message).hint(
+            "use a name that ends in .raw (or .img), or in .qcow2 for a qcow2 image",
+        )
     })
 }
 
@@ -169,14 +174,18 @@ fn check_free(file: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(path);
     if !directory.is_dir() {
         let message = format!("there is no directory {}", directory.display());
-        return Err(Error::invalid(message).hint("make it, or choose another"));
+        return Err(
+            Error::invalid(message).hint("create the directory, or choose another")
+        );
     }
     match path.try_exists() {
         Ok(false) => Ok(()),
         Ok(true) => {
             let message = format!("{file} exists already");
-            Err(Error::in_use(message).hint("choose another name, or remove it"))
+            Err(Error::in_use(message).hint("choose another name, or remove that file"))
         }
-        Err(error) => Err(Error::unavailable(format!("cannot look for {file}: {error}"))),
+        Err(error) => Err(Error::unavailable(format!(
+            "cannot check whether {file} exists: {error}"
+        ))),
     }
 }

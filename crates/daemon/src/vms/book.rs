@@ -43,7 +43,7 @@ impl Daemon {
                 return Err(Error::exists("vm", name));
             }
             if known.reach == reach {
-                let message = format!("{reach} is the vm {} already", known.name);
+                let message = format!("{reach} belongs to VM {} already", known.name);
                 let hint = format!("see `sterna vm show {}`", known.name);
                 return Err(Error::in_use(message).hint(hint));
             }
@@ -54,8 +54,8 @@ impl Daemon {
         let seen = look.seen.map_err(|error| {
             let hint = match (&reach, &request.domain) {
                 (Reach::Libvirt { uri, .. }, None) => format!(
-                    "nothing was added; if libvirt has it by another name: `sterna vm add \
-                     {name} --libvirt {uri} DOMAIN`"
+                    "Sterna added nothing; if libvirt has another name for the VM: \
+                     `sterna vm add {name} --libvirt {uri} DOMAIN`"
                 ),
                 _ => "Sterna added nothing: repair this, and add the VM again".into(),
             };
@@ -96,7 +96,7 @@ impl Daemon {
         };
         let (name, other) = (&vm.name, &new.reach);
         let message =
-            format!("the QEMU at {other} is the vm {name} already, by {}", vm.reach);
+            format!("the QEMU at {other} belongs to VM {name} already, by {}", vm.reach);
         Err(Error::in_use(message).hint(format!(
             "use {name}; or, to use this monitor: `sterna vm remove {name}`, and add \
              the VM again"
@@ -115,9 +115,13 @@ impl Daemon {
                     format!("disk {device} of {name} is moved by migration {id}");
                 let hint = match one.step {
                     Step::Created | Step::Copying => {
-                        format!("wait for it, or `sterna migration cancel {id}`")
+                        format!(
+                            "wait for the migration, or `sterna migration cancel {id}`"
+                        )
                     }
-                    _ => format!("wait for its end: `sterna migration watch {id}`"),
+                    _ => format!(
+                        "wait for the migration's end: `sterna migration watch {id}`"
+                    ),
                 };
                 return Err(Error::in_use(message).hint(hint));
             }
@@ -157,15 +161,19 @@ fn reach_of(request: &AddVm) -> Result<Reach> {
             // A name or URI that begins so would be an option to virsh.
             for text in [uri, &domain] {
                 if text.is_empty() || text.starts_with('-') {
-                    let message = format!("`{text}` is no URI and no name of libvirt's");
+                    let message = format!("`{text}` is not a URI or VM name of libvirt");
                     return Err(Error::invalid(message)
                         .hint("see `virsh uri` and `virsh list --all --name`"));
                 }
             }
             Ok(Reach::Libvirt { uri: uri.clone(), domain })
         }
-        _ => Err(Error::invalid("a vm has either a QMP socket or libvirt").hint(
-            "give `qmp`, or `libvirt` and, if it has another name there, `domain`",
+        _ => Err(Error::invalid(
+            "Sterna reaches a VM either over a QMP socket or over libvirt",
+        )
+        .hint(
+            "give `qmp`, or `libvirt`; if libvirt has another name for the VM, also \
+             `domain`",
         )),
     }
 }

@@ -15,9 +15,10 @@ pub(super) fn directory_of(shelf: &Shelf) -> Result<PathBuf> {
     match &shelf.record().location {
         Location::Directory(directory) => Ok(directory.clone()),
         _ => {
-            let message = format!("datastore {} is no directory", shelf.name());
-            Err(Error::invalid(message)
-                .hint("QEMU itself writes the new image, so it has to be a plain file"))
+            let message = format!("datastore {} is not a directory", shelf.name());
+            Err(Error::invalid(message).hint(
+                "QEMU itself writes the new image, so the image must be a plain file",
+            ))
         }
     }
 }
@@ -26,7 +27,7 @@ pub(super) fn directory_of(shelf: &Shelf) -> Result<PathBuf> {
 pub(super) fn check_guard(reach: &Reach, guard: &Guard) -> Result<()> {
     match (reach, guard.p99_us) {
         (Reach::Libvirt { .. }, Some(_)) => {
-            let message = "libvirt does not say how long single requests take";
+            let message = "libvirt does not report how long single requests take";
             Err(Error::invalid(message).hint("use --keep instead of --p99"))
         }
         _ => Ok(()),

@@ -175,9 +175,9 @@ impl Daemon {
         let name = &known.name;
         if let Some(disk) = self.disk_behind(&drive.image)? {
             let disk = disk.name;
-            let message = format!("disk {device} of {name} is Sterna's disk {disk}");
+            let message = format!("disk {device} of {name} is Sterna disk {disk}");
             return Err(Error::invalid(message).hint(format!(
-                "it is moved with `sterna migrate {disk} --to DATASTORE`"
+                "move the disk with `sterna migrate {disk} --to DATASTORE`"
             )));
         }
         if let Some(why) = drive.unmovable {
@@ -200,9 +200,10 @@ impl Daemon {
         })?;
         let name = &known.name;
         if !run.on {
-            let message = format!("{name} is off: QEMU is not there to copy its disks");
+            let message =
+                format!("{name} is off: no QEMU runs that could copy its disks");
             return Err(Error::unavailable(message)
-                .hint("start it, or copy the image with `qemu-img convert`"));
+                .hint("start the VM, or copy the image with `qemu-img convert`"));
         }
         Ok(drive)
     }
@@ -224,7 +225,7 @@ impl Daemon {
             vm = record.vm,
             device = record.device,
             to = record.to,
-            "move of a disk that QEMU serves"
+            "QEMU moves a disk"
         );
         mover::start(self, one, record, reach, resumed).inspect_err(|_| {
             lock(&self.vms.moves).remove(&id);
@@ -282,7 +283,8 @@ impl Daemon {
             let what = if record.cancel { "being cancelled" } else { "switching over" };
             let message = format!("migration {id} of disk {disk} is {what}");
             let hint = format!(
-                "how it ends is {}'s to say now: `sterna migration watch {id}`",
+                "the QEMU of {} decides how the migration ends: `sterna migration watch \
+                 {id}`",
                 record.vm
             );
             return Err(Error::in_use(message).hint(hint));

@@ -68,8 +68,10 @@ impl Daemon {
         });
         let name = disk.to_string();
         socket.map(|socket| Export { name, socket }).ok_or_else(|| {
-            Error::unavailable("this daemon serves NBD on no unix socket")
-                .hint("give it one: `sterna serve --nbd-socket PATH`, or from systemd")
+            Error::unavailable("this daemon does not serve NBD on a unix socket").hint(
+                "configure one: `sterna serve --nbd-socket PATH`, or a socket unit of \
+                 systemd",
+            )
         })
     }
 
@@ -94,20 +96,20 @@ impl Daemon {
             let message =
                 format!("disk {name} may still be used by {vm}: migration {id}");
             let hint = format!(
-                "it goes by itself once {vm} answers; if it never will, \
-                 `sterna vm remove {vm}` first"
+                "Sterna removes the disk once {vm} answers; if {vm} never will, `sterna \
+                 vm remove {vm}` first"
             );
             return Err(Error::in_use(message).hint(hint));
         }
         let Some(one) = self.vm_move_of(disk.id)? else { return Ok(()) };
         let what = match one.kind {
-            VmMoveKind::Adopt(_) => "becomes",
-            _ => "is leaving for QEMU as",
+            VmMoveKind::Adopt(_) => "is being adopted as",
+            _ => "is being released as",
         };
         let (id, device, vm) = (one.id, one.device, one.vm);
         let message =
             format!("disk {} {what} disk {device} of {vm}: migration {id}", disk.name);
-        let hint = format!("wait for it, or `sterna migration cancel {id}`");
+        let hint = format!("wait for the migration, or `sterna migration cancel {id}`");
         Err(Error::in_use(message).hint(hint))
     }
 

@@ -85,7 +85,7 @@ impl Sight {
 /// Looks at machines.
 pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
     let look = |daemon: &Arc<Daemon>| daemon.look_at_vms();
-    Task::every("vms", "look at the VMs", EVERY, daemon, look).after(Duration::ZERO)
+    Task::every("vms", "check the VMs", EVERY, daemon, look).after(Duration::ZERO)
 }
 
 impl Daemon {
@@ -124,9 +124,14 @@ impl Daemon {
                 if image.is_none_or(|image| *image != last.destination) {
                     continue;
                 }
-                tracing::info!(migration = last.id, vm = vm.name, "somebody has decided");
+                tracing::info!(
+                    migration = last.id,
+                    vm = vm.name,
+                    "the VM runs with the destination: the end of the move is clear now"
+                );
                 if let Err(error) = self.store.vm_move_is_clear(last.id) {
-                    tracing::warn!(migration = last.id, %error, "not recorded");
+                    tracing::warn!(migration = last.id, %error, "cannot record that a \
+                                                                 move's end is clear");
                 }
             }
             // Of another nobody would look again.
@@ -169,8 +174,10 @@ impl Daemon {
             warnings.push(Warning {
                 about: format!("vm {}", vm.name),
                 message: why.clone(),
-                hint: "see what its QEMU does; nothing of it can be moved meanwhile"
-                    .into(),
+                hint:
+                    "find out why the VM's QEMU does not answer; until it does, Sterna \
+                     cannot move the VM's disks"
+                        .into(),
             });
         }
         for last in last {
@@ -228,10 +235,10 @@ fn untidy(last: &VmMoveRecord) -> Warning {
     Warning {
         about: format!("vm {}", last.vm),
         message: format!(
-            "its QEMU may still have something of the copy of migration {}, which has ended",
+            "migration {} has ended, but the VM's QEMU may still have a part of its copy",
             last.id
         ),
-        hint: format!("it is given up once {} answers", last.vm),
+        hint: format!("Sterna removes that part once {} answers", last.vm),
     }
 }
 
@@ -240,14 +247,14 @@ fn unclear(last: &VmMoveRecord, runs: bool) -> Warning {
     let (source, destination) = both(last);
     let VmMoveRecord { vm, device, id, .. } = last;
     let where_it_is = match runs {
-        true => format!("; it runs with {source}"),
+        true => format!("; the VM runs with {source}"),
         false => String::new(),
     };
     Warning {
         about: format!("vm {vm}"),
         message: format!(
-            "the last writes of its disk {device} may be in {source} or in {destination} \
-             (migration {id}){where_it_is}"
+            "the last writes of the VM's disk {device} may be in {source} or in \
+             {destination} (migration {id}){where_it_is}"
         ),
         hint: match runs {
             true => format!("stop {vm}; {}; {}", decide(last), settled(vm)),
@@ -258,7 +265,10 @@ fn unclear(last: &VmMoveRecord, runs: bool) -> Warning {
 
 /// What ends a warning that is none.
 fn settled(vm: &str) -> String {
-    format!("if it is as it should be: `sterna vm remove {vm}`, and add it again")
+    format!(
+        "if the VM uses the right image, end this warning: `sterna vm remove {vm}`, and \
+         add the VM again"
+    )
 }
 
 /// It runs with what it has left by a move that is not the last, maybe.
@@ -268,9 +278,9 @@ fn went_back(left: &VmMoveRecord, last: &VmMoveRecord) -> Warning {
     Warning {
         about: format!("vm {vm}"),
         message: format!(
-            "its disk {device} is {source}, which it had left with migration {id}: what was \
-             written since then is in {destination}"
+            "the VM uses {source}, the old image of its disk {device}: migration {id} \
+             moved the disk, and later writes are in {destination}"
         ),
-        hint: format!("stop {vm} and start it with {destination}; {}", settled(vm)),
+        hint: format!("stop {vm}, and start the VM with {destination}; {}", settled(vm)),
     }
 }

@@ -19,7 +19,7 @@ impl Daemon {
     pub(super) fn has_not_begun(&self, id: u64, why: &Error) {
         let ending = Ending {
             at: clock::now(),
-            note: Some(format!("it could not begin: {why}")),
+            note: Some(format!("the migration could not begin: {why}")),
             application: Application::default(),
             report: None,
         };
@@ -27,7 +27,11 @@ impl Daemon {
         let ended =
             self.store.vm_move_ends(id, Step::Cancelled, ending, Leaves::default());
         if let Err(error) = ended {
-            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
+            tracing::error!(
+                migration = id,
+                error = error.with_cause(),
+                "cannot record a move"
+            );
             lock(&self.vms.stranded).insert(id);
         }
     }
@@ -54,7 +58,8 @@ impl Daemon {
             }
         };
         if let Err(error) = started {
-            tracing::error!(migration = id, %error, "a move stands still; tried again");
+            tracing::error!(migration = id, %error, "a move is stalled; Sterna tries \
+                                                     again");
             lock(&self.vms.stranded).insert(id);
         }
     }

@@ -41,7 +41,7 @@ impl Vms {
                     Standing::of(&machine).await?,
                 ))
             };
-            let unseen = || "QEMU's process cannot be seen from here".to_owned();
+            let unseen = || "Sterna cannot see QEMU's process from here".to_owned();
             match asked.await {
                 Ok((usage, stands)) => Ok((usage.ok_or_else(unseen)?, stands)),
                 Err(error) => Err(error.to_string()),

@@ -30,20 +30,17 @@ impl Daemon {
         let (message, hint) = match self.user_of(disk)? {
             User::Nobody => return Ok(()),
             User::Vm(vm) => (
+                format!("{vm} uses disk {name}, and reconnects with its next request"),
                 format!(
-                    "disk {name} is used by {vm}, which connects again with its next \
-                     request"
-                ),
-                format!(
-                    "see `sterna vm show {vm}`, and take the disk from it first; or forget \
-                     it, if it is gone: `sterna vm remove {vm}`"
+                    "remove the disk from the VM first (`sterna vm show {vm}`); or, if \
+                     the VM no longer exists: `sterna vm remove {vm}`"
                 ),
             ),
             User::Unknown(vm, why) => (
-                format!("{vm} may use disk {name}, and does not answer: {why}"),
+                format!("{vm} may use disk {name}, but does not answer: {why}"),
                 format!(
-                    "see that it answers, or forget it, if it is gone: `sterna vm remove \
-                     {vm}`"
+                    "find out why the VM does not answer; or, if the VM no longer \
+                     exists: `sterna vm remove {vm}`"
                 ),
             ),
         };

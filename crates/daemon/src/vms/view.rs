@@ -47,7 +47,7 @@ impl Daemon {
             reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),
             hint: match trouble {
                 Some(_) => Some(format!(
-                    "see what keeps {} from answering; it is asked again",
+                    "find out why {} does not answer; Sterna asks again",
                     record.vm
                 )),
                 None => undecided,
@@ -68,9 +68,9 @@ impl Daemon {
 pub(super) fn decide(record: &VmMoveRecord) -> String {
     let (source, destination) = both(record);
     format!(
-        "before {} is started, compare {source} and {destination} (`qemu-img compare`); if \
-         they differ, start it with the one whose file system has the later data, and keep \
-         the other",
+        "before you start {}, compare {source} and {destination} (`qemu-img compare`); \
+         if they differ, start the VM with the image whose file system has the later \
+         data, and keep the other image",
         record.vm
     )
 }

@@ -234,7 +234,8 @@ impl Directory {
         match (was, is) {
             (Some(was), Some(is)) if was.differs(&is) => Err(DatastoreError::Mismatch {
                 place: path.display().to_string(),
-                what: "another file has its name, and nothing is written to that".into(),
+                what: "another file has its name, and Sterna does not write to that file"
+                    .into(),
                 newer: false,
             }),
             _ => Ok(()),
@@ -386,7 +387,7 @@ pub(super) fn is_thick(path: &Path, size: u64) -> bool {
 pub(super) fn check_mark(path: &Path, mark: Mark) -> Result<(), DatastoreError> {
     let what = match mark::read(path) {
         Ok(found) if found == mark => return Ok(()),
-        Ok(_) => "the mark there is another datastore's".into(),
+        Ok(_) => "the mark there belongs to another datastore".into(),
         Err(MarkError::Io(source)) => {
             return Err(failed("read the mark of", path)(source));
         }

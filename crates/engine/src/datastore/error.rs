@@ -50,8 +50,8 @@ pub enum DatastoreError {
     Name(String),
     /// The image's name would be too long with a sidecar's suffix.
     #[error(
-        "the name of the file has {len} bytes, and that of an image may have {most}: its \
-         sidecar's name is longer; rename the file"
+        "the name of the file has {len} bytes, and the name of an image may have {most}, \
+         because its sidecar's name is longer; rename the file"
     )]
     LongName {
         /// The length of the name.
@@ -61,20 +61,22 @@ pub enum DatastoreError {
     },
     /// A link is no image: it may lead elsewhere tomorrow.
     #[error(
-        "{} is a symbolic link, and an image is a file itself; name the file that it leads \
-         to, on a datastore of its own directory, or move that file here", .0.display()
+        "{} is a symbolic link, and an image must be a regular file; give the target of \
+         the link, on a datastore of the target's directory, or move the target here",
+        .0.display()
     )]
     Link(PathBuf),
     /// Another file has the name of the image that was to be removed.
-    #[error("another file has the name {} by now: nothing was removed", .0.display())]
+    #[error("another file now has the name {}: Sterna removed nothing", .0.display())]
     Another(PathBuf),
     /// Nobody knows whether the file is the image that was to be removed.
     #[error(
-        "nothing says that {} is the file that was meant: nothing was removed", .0.display()
+        "Sterna cannot verify that {} is the right file: Sterna removed nothing",
+        .0.display()
     )]
     Unproven(PathBuf),
     /// The image does not fit.
-    #[error("{place} has {free} left and the image needs {needed}")]
+    #[error("{place} has {free} free, and the image needs {needed}")]
     Full {
         /// The datastore's location.
         place: String,
@@ -84,7 +86,7 @@ pub enum DatastoreError {
         needed: Bytes,
     },
     /// A quota lets the image have no room.
-    #[error("a quota does not let the image have {needed} in {place}")]
+    #[error("a quota does not permit the {needed} that the image needs in {place}")]
     Quota {
         /// The datastore's location.
         place: String,
@@ -94,14 +96,14 @@ pub enum DatastoreError {
     /// Room that is allocated there does not serve for later writes.
     #[error(
         "{place} is on a file system that writes to new places (copy-on-write), and \
-         cannot be told to overwrite this image: room for it cannot be promised"
+         cannot overwrite this image in place: Sterna cannot reserve room for the image"
     )]
     NoPromise {
         /// The image.
         place: String,
     },
     /// The device or export is smaller than the disk.
-    #[error("{place} has {capacity} and the disk needs {needed}")]
+    #[error("{place} has {capacity}, and the disk needs {needed}")]
     TooSmall {
         /// The device or export.
         place: String,
@@ -111,7 +113,7 @@ pub enum DatastoreError {
         needed: Bytes,
     },
     /// No disk has this size.
-    #[error("a disk of {0} bytes cannot be made; choose a multiple of 512")]
+    #[error("a disk cannot have {0} bytes; choose a multiple of 512")]
     Size(u64),
     /// A file system on the device is mounted.
     #[error("{} is mounted on {mount}; unmount it first", device.display())]
@@ -123,7 +125,7 @@ pub enum DatastoreError {
     },
     /// Something else uses the device.
     #[error(
-        "{} is in use by {holders}; stop that first (see `lsblk`)", device.display()
+        "{} is in use by {holders}; free the device first (see `lsblk`)", device.display()
     )]
     Held {
         /// The device.

@@ -94,8 +94,8 @@ fn give_back(
         Err(error) => {
             let aside = aside.display();
             Err(io::Error::other(format!(
-                "another file was there, and is {aside} now, as its name was taken again: \
-                 {error}"
+                "another file had the image's name; Sterna could not give that file its \
+                 name back, and keeps it as {aside}: {error}"
             )))
         }
     }

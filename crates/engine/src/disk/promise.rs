@@ -59,9 +59,9 @@ impl Promise {
         self.forgot = Some(now);
         tracing::error!(
             disk,
-            "the NBD server of the disk's datastore was away with writes that it had \
-             acknowledged and not been asked to flush: they may be lost; the disk's next \
-             flush fails, so that its file systems and databases know"
+            "the NBD server of the disk's datastore was away with acknowledged writes \
+             that no client had flushed: these writes may be lost; the disk's next flush \
+             fails, so that its file systems and databases notice"
         );
     }
 
@@ -94,9 +94,9 @@ impl Promise {
         self.broken = Some(now);
         tracing::error!(
             disk,
-            "a flush of the disk's image failed, and the kernel may have dropped what it \
-             could not write: no flush of this disk is acknowledged until it is moved or \
-             the daemon is started anew"
+            "a flush of the disk's image failed, and the kernel may have dropped writes: \
+             Sterna acknowledges no flush of this disk until you move the disk or \
+             restart the daemon"
         );
     }
 

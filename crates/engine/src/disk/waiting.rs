@@ -170,7 +170,7 @@ impl Core {
                 disk = self.name,
                 requests,
                 "requests wait for an earlier write of another client to the same place, \
-                 which does not end; is the disk's datastore all right?"
+                 and that write does not end; check the disk's datastore"
             );
         }
         self.set_order_alarm(cx);

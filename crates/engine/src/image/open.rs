@@ -21,9 +21,9 @@ use crate::io::{Crew, Stored};
 /// held to a page: every device takes that.
 const ALIGN_UNKNOWN: u32 = 4096;
 
-const REPLACED: &str = "somebody has put another file there just now; try again";
-const LINK: &str =
-    "it is a symbolic link, and an image is a file itself; put the file there";
+const REPLACED: &str = "another program has just put another file there; try again";
+const LINK: &str = "it is a symbolic link, and an image must be a regular file; put the \
+                    file itself there";
 
 /// File systems of this machine, by the number that `statfs` gives: the kernel starts
 /// direct I/O on them without waiting, or says that it would have to. All others may
@@ -74,7 +74,7 @@ pub(super) fn open(
             return Err(OpenError::new(
                 path.display(),
                 "another program uses it (a virtual machine, qemu-nbd, another Sterna); \
-                 stop that first",
+                 stop that program first",
             ));
         }
         Err(errno) => return Err(OpenError::new(path.display(), errno)),

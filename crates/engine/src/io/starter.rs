@@ -40,9 +40,9 @@ pub(super) fn needs(is_served: impl FnMut() -> bool + Send + 'static) {
     let mut needs = STARTER.lock();
     if needs.is_empty() {
         tracing::error!(
-            "the system has no thread for a datastore's work, which waits for one; is \
-             the limit of threads (TasksMax of the service) reached because of datastores \
-             that hang?"
+            "the system has no thread for a datastore's requests, so they wait; find the \
+             datastores that hang, and check the limit of threads (TasksMax of the \
+             service)"
         );
     }
     needs.push(Box::new(is_served));

@@ -16,7 +16,7 @@ impl Reactor {
     pub(crate) fn add_device(&mut self, disk: u32, name: &str) -> io::Result<u32> {
         let ends = |device: &Device| device.disk == disk && device.is_closing();
         if self.devices.iter().any(|(_, device)| ends(device)) {
-            let why = "requests of the machine before are still under way";
+            let why = "requests of the previous virtual machine are still under way";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
         let home = self.disks.get_mut(disk).filter(|disk| !disk.core.closing);

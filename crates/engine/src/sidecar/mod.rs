@@ -105,14 +105,15 @@ pub enum SidecarError {
     #[error("there is no sidecar")]
     Missing,
     /// Other bytes where a record should be.
-    #[error("what is there is not a sidecar")]
+    #[error("the data there is not a sidecar")]
     Foreign,
     /// Not whole.
     #[error("the sidecar is damaged ({0})")]
     Damaged(&'static str),
     /// A record from the future.
     #[error(
-        "the sidecar has version {0}, this Sterna knows none past {known}; upgrade it",
+        "the sidecar has version {0}, and this Sterna knows versions up to {known}; \
+         upgrade Sterna",
         known = slots::VERSION
     )]
     Version(u32),

@@ -66,7 +66,7 @@ impl Cast {
             waves.push(Wave { moves, ..wave.clone() });
         }
         scenario.title =
-            format!("{} machines leave block storage for a NAS", machines.len());
+            format!("{} machines move from block storage to a NAS", machines.len());
         scenario.vms.retain(|vm| vm.set < tiles);
         scenario.waves = waves;
         scenario.hosts = 1;

@@ -12,9 +12,9 @@ use super::verdicts::verdicts;
 use crate::machine;
 use crate::record::{Band, Metric, Record, Track, figure};
 
-const ABOUT: &str = "A database, a backup and a load generator share an array. What the \
-                     database gets alone, beside the others, and with service levels put \
-                     on it and lifted again.";
+const ABOUT: &str = "A database, a backup and a load generator share an array. The \
+                     report shows what the database gets alone, beside the others, and \
+                     with service levels that are set and removed again.";
 
 /// What an experiment stood on, in names and values.
 #[derive(Clone, Debug)]

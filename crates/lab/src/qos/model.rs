@@ -100,7 +100,7 @@ fn parameters(plan: &Plan) -> Vec<(String, String)> {
 
 fn machine() -> Vec<(String, String)> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let clock = "virtual time: nothing of this machine is in the figures".to_owned();
+    let clock = "virtual time: the figures do not depend on this machine".to_owned();
     vec![("clock".into(), clock), ("Sterna".into(), version)]
 }
 

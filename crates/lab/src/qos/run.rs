@@ -146,8 +146,9 @@ impl<'s> Run<'s> {
         wish: Option<Wish>,
         schedule: Option<String>,
     ) -> anyhow::Result<Policy> {
-        let wish =
-            wish.context("the database got nothing alone; see the daemon's disks")?;
+        let wish = wish.context(
+            "the database completed nothing while it was alone; check the daemon's disks",
+        )?;
         let class = OLTP.into();
         let wanted = CreatePolicy { class, aim: wish.aim(), schedule, until_job: None };
         let policy = self.site.client().create_policy(&wanted).await?;

@@ -20,9 +20,9 @@ use super::watch::{Flow, Tick, together};
 use crate::machine;
 
 const ABOUT: &str = "The disks of a guest with a database move between emulated arrays, \
-                     under a guard, while customers shop in its store or nobody does; \
-                     and to compare, QEMU's own mirror moves them, unguarded. \
-                     Published figures are those of the study that this is made after: \
+                     under a guard, with customers in its store and without. For \
+                     comparison, QEMU's own mirror moves them without a guard. The \
+                     published figures are from the study that this experiment follows: \
                      another database, on real arrays, hundreds of times as large.";
 
 /// The title of what kernel and database complain of.

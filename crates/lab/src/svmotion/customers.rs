@@ -72,7 +72,7 @@ impl Customers {
     pub(super) async fn leave(mut self) -> anyhow::Result<Seen> {
         self.leave = None;
         let now = Instant::now();
-        let thread = self.thread.take().context("the customers have left before")?;
+        let thread = self.thread.take().context("the customers have left already")?;
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         let report = joined
             .context("cannot wait for the customers")?

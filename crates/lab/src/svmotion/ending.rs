@@ -51,16 +51,16 @@ impl Ending {
         match self.point.get() {
             Point::Preparing => None,
             Point::Moving => Some(
-                "it ends after this migration, with a check of the guest and a report;\n\
-                 Ctrl-C again: at once, without a report",
+                "the experiment ends after this migration, with a check of the guest and \
+                 a report;\nCtrl-C again: at once, without a report",
             ),
             Point::Between => Some(
-                "no more migrations begin; the guest is checked, and there is a report;\n\
-                 Ctrl-C again: at once, without a report",
+                "no more migrations begin; Sterna checks the guest and writes a \
+                 report;\nCtrl-C again: at once, without a report",
             ),
             Point::Checking => Some(
-                "it is about to end: the guest is checked, and there is a report;\n\
-                 Ctrl-C again: at once, without a report",
+                "the experiment is about to end: Sterna checks the guest and writes a \
+                 report;\nCtrl-C again: at once, without a report",
             ),
         }
     }

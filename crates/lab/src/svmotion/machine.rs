@@ -48,8 +48,8 @@ impl Image {
         if let Some(part) = missing {
             return Err(Failure {
                 code: ErrorCode::NotFound,
-                message: format!("there is no guest in {}: no {part}", dir.display()),
-                hint: "make one: tests/guest/build DIR in Sterna's sources".into(),
+                message: format!("{} has no guest: {part} is missing", dir.display()),
+                hint: "make a guest: tests/guest/build DIR in Sterna's sources".into(),
             }
             .into());
         }
@@ -63,11 +63,12 @@ impl Image {
             code: ErrorCode::Unavailable,
             message: match words {
                 Some(words) => format!("the guest ended {when}: {words}"),
-                None => format!("the guest ended {when}, without a word"),
+                None => format!("the guest ended {when}, without a message"),
             },
             hint: format!(
-                "if it does so again, its image in {dir} may be broken; make it anew, in \
-                 Sterna's sources: rm {dir}/key; tests/guest/build {dir}"
+                "if this happens again, the guest's image in {dir} may be broken; make \
+                 the guest anew, in Sterna's sources: rm {dir}/key; tests/guest/build \
+                 {dir}"
             ),
         }
     }
@@ -198,7 +199,7 @@ impl Machine {
     pub(super) async fn attempt(&mut self, line: &str) -> anyhow::Result<(bool, String)> {
         let text = format!("{line}\n");
         let told = self.control.get_mut().write_all(text.as_bytes()).await;
-        told.context("cannot tell the guest")?;
+        told.context("cannot send a command to the guest")?;
         let mut said = String::new();
         loop {
             let word = self.hear(line).await?;
@@ -215,10 +216,10 @@ impl Machine {
         let mut line = String::new();
         let heard = timeout(SILENCE, self.control.read_line(&mut line)).await;
         let count = heard
-            .with_context(|| format!("the guest is silent while it does `{doing}`"))?
+            .with_context(|| format!("the guest does not answer during `{doing}`"))?
             .context("cannot listen to the guest")?;
         if count == 0 {
-            let when = format!("while it did `{doing}`");
+            let when = format!("during `{doing}`");
             return Err(self.image.ended(&when, last_words_in(&self.dir)).into());
         }
         Ok(line.trim_end().to_owned())
@@ -227,7 +228,11 @@ impl Machine {
     /// Powers it off. What it has on its disks must have been given back.
     pub(super) async fn power_off(mut self) -> anyhow::Result<()> {
         let text = b"echo o >/proc/sysrq-trigger\n";
-        self.control.get_mut().write_all(text).await.context("cannot tell the guest")?;
+        self.control
+            .get_mut()
+            .write_all(text)
+            .await
+            .context("cannot send a command to the guest")?;
         let ended = timeout(END, self.child.wait()).await;
         ended.context("the guest does not power off")?.context("cannot wait for QEMU")?;
         Ok(())
@@ -271,10 +276,10 @@ mod tests {
                        Kernel panic - not syncing\r\nRebooting\r\n";
         let words = last_words(console);
         let image = Image { dir: "/home/me/guest".into() };
-        let failure = image.ended("while it did `boot`", words);
+        let failure = image.ended("during `boot`", words);
         assert_eq!(
             failure.message,
-            "the guest ended while it did `boot`: ALERT! LABEL=root does not exist.; \
+            "the guest ended during `boot`: ALERT! LABEL=root does not exist.; \
              Kernel panic - not syncing; Rebooting"
         );
         assert!(failure.hint.contains("tests/guest/build /home/me/guest"), "{failure:?}");

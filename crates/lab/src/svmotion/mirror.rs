@@ -73,11 +73,11 @@ impl Mirror {
                 self.machine
                     .put_away(copy, true)
                     .await
-                    .context("cannot put the mirror away")?;
+                    .context("cannot remove QEMU's mirror")?;
                 return Ok(true);
             }
             CopyState::Ended(reason) => {
-                let reason = reason.unwrap_or_else(|| "nobody told it to".into());
+                let reason = reason.unwrap_or_else(|| "without a command to end".into());
                 bail!("QEMU's mirror of {} ended: {reason}", copy.device);
             }
             CopyState::Unknown => bail!("QEMU's mirror of {} is gone", copy.device),

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
     if plan.is_empty() {
         return Err(Failure {
             code: ErrorCode::Invalid,
-            message: "nothing would move: of a machine that is off, disks move only by \
+            message: "nothing would move: the disks of a VM that is off move only with \
                       --way vhost-user"
                 .into(),
             hint: "name another --state, or no --way".into(),

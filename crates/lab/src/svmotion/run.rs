@@ -65,7 +65,7 @@ impl<'s> Run<'s> {
         }
         self.ending.reached(Point::Checking);
         self.screen.expect(self.watch.now(), CHECK);
-        self.note("the guest looks for what is lost or wrong");
+        self.note("the guest checks for lost and wrong data");
         let checked = shown(self.screen, &self.watch, self.stage.check()).await?;
         self.outcome.orders = checked;
         let said = shown(self.screen, &self.watch, self.stage.complaints()).await?;

@@ -88,7 +88,7 @@ fn complaints(outcome: &Outcome) -> Verdict {
         |said: &String| said.lines().filter(|line| !line.ends_with(':')).count().max(1);
     let lines = outcome.complaints.as_ref().map_or(0, count_of);
     Verdict {
-        what: "what kernel, file systems and PostgreSQL complain of".into(),
+        what: "complaints of kernel, file systems and PostgreSQL".into(),
         measured: match lines {
             0 => "nothing".into(),
             lines => count(lines as u64, "line"),

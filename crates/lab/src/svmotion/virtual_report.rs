@@ -36,7 +36,7 @@ pub(super) fn report(study: &Study, seed: u64) -> Report {
         events,
         sheets: vec![
             compared("Published figures", &published),
-            compared("Worked out of published figures; not judged", &study.follows()),
+            compared("Derived from published figures; not judged", &study.follows()),
             predicted(study),
             fitted(),
         ],
@@ -162,13 +162,13 @@ fn facts(study: &Study, seed: u64) -> Facts {
     let moved = match study.extent {
         Extent::WHOLE => "all of each disk".to_owned(),
         extent => format!(
-            "the first {} of each disk; what all of it takes follows from that",
+            "the first {} of each disk; times of whole disks follow from that",
             Bytes(extent.bytes)
         ),
     };
     let mut pairs = vec![("moved".to_owned(), moved), ("seed".into(), seed.to_string())];
     pairs.extend(ASSUMED.map(|it| ("assumed".to_owned(), it.to_owned())));
-    let clock = "virtual time: nothing of this machine is in the figures";
+    let clock = "virtual time: the figures do not depend on this machine";
     pairs.push(("clock".into(), clock.into()));
     Facts { title: "Parameters".into(), pairs }
 }

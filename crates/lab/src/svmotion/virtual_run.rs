@@ -47,9 +47,9 @@ pub(super) fn run(
 fn words(study: &Study, output: Output) -> String {
     let title = |title: &str| format!("\n{}\n", output.head(title));
     let mut text = output.table(&published(&study.published()));
-    text += &title("Worked out of published figures; not judged");
+    text += &title("Derived from published figures; not judged");
     text += &output.table(&published(&study.follows()));
-    text += &title("Predictions: nothing was published of these, and nothing fitted");
+    text += &title("Predictions: without published figures, and nothing was fitted");
     let mut table = Table::new(&[
         ("PREDICTED", Column::Flexible),
         ("TIME", Column::Right),

@@ -137,7 +137,7 @@ fn totals(outcome: &Outcome) -> Table {
     };
     row("processors that machines got", &|it| percent(got(it, Resource::Cpu)));
     row("memory that machines got", &|it| percent(got(it, Resource::Memory)));
-    row("least that one got", &|it| percent(it.least));
+    row("least that a machine got", &|it| percent(it.least));
     row("machines that got 99 %", &|it| it.held.to_string());
     row("processor hours that they lacked", &|it| hours(it.entitled.cpu - it.got.cpu));
     row("processor hours that copies took", &|it| hours(it.copier));
@@ -152,7 +152,7 @@ fn moves(scenario: &Scenario, side: &Side) -> String {
     let (copied, last) = (bytes(copied as u64), when(scenario, last.at));
     let failed = match side.failed {
         0 => String::new(),
-        failed => format!(" Came to nothing as a host failed: {failed}."),
+        failed => format!(" Cancelled because a host failed: {failed}."),
     };
     let back = side.returned;
     format!(
@@ -190,7 +190,7 @@ fn verdicts(scenario: &Scenario, outcome: &Outcome) -> Vec<Verdict> {
     let all = scenario.vms.len();
     vec![
         Verdict {
-            what: "what machines got in all, against the same without DRS".into(),
+            what: "what all machines got, compared with a run without DRS".into(),
             measured: format!("CPU {}, memory {}", told(cpu), told(memory)),
             bar: "no less".into(),
             value: Some(cpu.min(memory) * 100.0),
@@ -265,8 +265,8 @@ fn sheets(scenario: &Scenario, outcome: &Outcome) -> Vec<Sheet> {
     let head = "from,moves,imbalance,without,CPU,without,memory,without,least,without,\
                 held,without";
     let mut sheets = vec![Sheet {
-        title: "Hours (CPU, memory: the part of what machines are entitled to that they \
-                got; least: of the one that got least; held: how many got 99 %)"
+        title: "Hours (CPU, memory: the part of their entitlement that machines got; \
+                least: of the machine with least; held: how many got 99 %)"
             .into(),
         head: texts(head),
         rows: both(outcome).map(row).collect(),
@@ -293,8 +293,7 @@ fn sheets(scenario: &Scenario, outcome: &Outcome) -> Vec<Sheet> {
         vec![(*why).to_owned(), what.to_owned(), number.to_string()]
     };
     sheets.push(Sheet {
-        title: "Why machines stayed where something was not right, and moves could not \
-                begin"
+        title: "Why machines stayed in spite of a problem, and why moves could not begin"
             .into(),
         head: texts("why,what,how many"),
         rows: stayed.chain(refused).map(why).collect(),
@@ -323,11 +322,11 @@ fn facts(scenario: &Scenario) -> Facts {
     let [round, cooldown] =
         [drs.round, drs.hold.cooldown].map(|it| span(it.as_secs_f64()));
     let drs = format!(
-        "automation {wish}, threshold {}, a look every {round}, held for {} rounds, \
+        "automation {wish}, threshold {}, a check every {round}, held for {} rounds, \
          cooldown {cooldown}",
         drs.bounds.threshold, drs.hold.rounds
     );
-    let clock = "virtual time: nothing of this machine is in the figures";
+    let clock = "virtual time: the figures do not depend on this machine";
     let pairs = [
         ("size", size(scenario)),
         ("DRS", drs),

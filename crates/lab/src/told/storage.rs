@@ -31,7 +31,9 @@ pub(crate) fn words(scenario: &Scenario, outcome: &Outcome, output: Output) -> S
     }
     if outcome.stuck > 0 {
         let stuck = count(outcome.stuck as u64, "machine");
-        text += &format!("\nNot moved: {stuck}. What they wait for never comes.\n");
+        text += &format!(
+            "\nNot moved: {stuck}. They wait for something that never happens.\n"
+        );
     }
     text
 }
@@ -292,7 +294,7 @@ fn facts(scenario: &Scenario) -> Facts {
     for array in &scenario.arrays {
         pairs.push((array.name.clone(), array.model.to_string()));
     }
-    let clock = "virtual time: nothing of this machine is in the figures";
+    let clock = "virtual time: the figures do not depend on this machine";
     pairs.push(("clock".into(), clock.into()));
     Facts { title: "Parameters".into(), pairs }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{NotAMessage, TooLong};
 
 /// What is said of one whose socket another one has.
-const TAKEN: &str = ", and has taken that from it: it can only be ended by hand";
+const TAKEN: &str = ", and has taken the socket from it: the QEMU that lost the socket \
+                     can only be ended by hand";
 
 /// Why something could not be had from a monitor. Cheap to clone: all who wait for a
 /// connection that breaks are told the same.
@@ -44,14 +45,17 @@ pub enum QmpError {
         after: Duration,
     },
     /// The connection has ended.
-    #[error("QEMU has closed its monitor: it has ended, or was told to")]
+    #[error("QEMU has closed its monitor: QEMU has ended, or was told to end")]
     Gone,
     /// The connection has ended, and QEMU takes another one: it is there.
-    #[error("the connection to QEMU's monitor broke: whether it has heard is not known")]
+    #[error(
+        "the connection to QEMU's monitor broke: it is unknown whether QEMU has received \
+         the command"
+    )]
     Broken,
     /// Another process is there than the one that is known.
     #[error(
-        "another QEMU is at its socket by now{}",
+        "a different QEMU answers on its socket{}",
         if *.is_there { TAKEN } else { "" }
     )]
     Another {
@@ -59,7 +63,7 @@ pub enum QmpError {
         is_there: bool,
     },
     /// What came is not QMP.
-    #[error("this is no QEMU monitor: {0}")]
+    #[error("this is not a QEMU monitor: {0}")]
     Garbage(String),
     /// The command was refused, or failed.
     #[error("QEMU refuses {command}: {description}")]

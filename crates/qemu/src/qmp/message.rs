@@ -43,7 +43,7 @@ pub enum Message {
 
 /// A line that no monitor says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{excerpt}` is no message of a QEMU monitor")]
+#[error("`{excerpt}` is not a message of a QEMU monitor")]
 pub struct NotAMessage {
     /// How it begins.
     excerpt: String,

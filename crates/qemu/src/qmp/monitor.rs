@@ -231,9 +231,9 @@ async fn cannot_connect(
 }
 
 /// What is said then.
-const NAMELESS: &str = ", and yet somebody listens: another QEMU was started with this \
-                        socket, and has taken its name; whoever had it before can only be \
-                        ended by hand";
+const NAMELESS: &str = ", but a process still listens there: another QEMU was started \
+                        with this socket, and has taken its name; the first QEMU can \
+                        only be ended by hand";
 
 /// Whether somebody listens at a socket that has lost this name, and goes on with it.
 async fn is_nameless(socket: &Path, last: Option<Process>) -> bool {

@@ -193,7 +193,7 @@ fn in_a_steady_world_a_target_is_there_within_ten_seconds_and_stays_or_is_named(
         match outcome {
             // What was there for a while may be lost for good when a cache is full.
             CruiseOutcome::Unreachable(_) => {
-                assert!(all_yield(&series), "too early: {shown}")
+                assert!(all_yield(&series), "too early: {shown}");
             }
             CruiseOutcome::Holding | CruiseOutcome::Converging => {
                 let settled = speeds.settled();

@@ -53,7 +53,10 @@ fn classes_are_created_listed_changed_and_deleted() {
     assert_eq!((&oltp["disks"], &oltp["shares"]), (&json!(["web"]), &json!(500)));
     assert_eq!(oltp["reservation"]["bytes_per_second"], 20 * MIB);
     let note = oltp["notes"][0].as_str().expect("a note");
-    assert!(note.contains("here") && note.contains("only a shape"), "{note}");
+    assert!(
+        note.contains("here") && note.contains("only of a datastore with a shape"),
+        "{note}"
+    );
     daemon.sterna("class set oltp --reservation none").ok();
     assert_eq!(class(daemon, "oltp")["reservation"], Value::Null);
     assert_eq!(daemon.disk("web")["class"], "oltp");
@@ -163,7 +166,10 @@ fn contradictions_are_refused_with_the_arithmetic_and_change_nothing() {
             &["500 IO/s", "1.00 MiB/s"],
         ),
         ("class set oltp --shares 0", &["1 to 100000 shares"]),
-        ("policy cruise migration 9M --tolerance 5%", &["a target of the copies"]),
+        (
+            "policy cruise migration 9M --tolerance 5%",
+            &["a target for copies would slow applications"],
+        ),
     ] {
         daemon.sterna(line).fails_with(words);
     }

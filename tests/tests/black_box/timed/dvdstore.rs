@@ -168,11 +168,11 @@ fn a_run_that_is_interrupted_while_it_warms_up_has_measured_nothing_and_fails() 
     send_signal(&run, Signal::INT);
     let output = run.wait_with_output().expect("wait for sterna");
     let said = answer(&arguments, &output).fails_with(&[
-        "it warms up",
+        "warming up",
         "nothing was measured",
         "--warm-up",
     ]);
-    assert!(said.stdout.contains("nothing: interrupted"), "{}", said.stdout);
+    assert!(said.stdout.contains("nothing: the run was interrupted"), "{}", said.stdout);
     assert!(!said.stdout.contains("warmed up for 5 min"), "{}", said.stdout);
 }
 

@@ -106,7 +106,7 @@ fn a_second_move_begins_with_what_the_guard_of_the_first_has_found_out() {
         reason
     };
     assert_eq!(guarded("a"), Value::Null);
-    assert_eq!(guarded("b"), "begins with what an earlier guard has found out");
+    assert_eq!(guarded("b"), "begins with the figures of an earlier guard");
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn an_experiment_that_cannot_begin_says_why_at_once() {
         ),
         (
             &["svmotion", "--quick", "--out", &out_text, "--guest", "/nonexistent"],
-            "no guest in /nonexistent",
+            "/nonexistent has no guest",
         ),
     ] {
         let done = end(lab(&place, arguments));

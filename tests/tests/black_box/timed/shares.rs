@@ -138,9 +138,12 @@ fn what_is_lacking_of_a_reservation_is_said() {
     stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
     let said = until("it to be said", seconds(60), || {
         let notes = stage.daemon.json("class show a")["notes"].to_string();
-        notes.contains("of what is reserved").then_some(notes)
+        notes.contains("of its reservation").then_some(notes)
     });
-    assert!(said.contains("datastore array: it has") && said.contains(" % of"), "{said}");
+    assert!(
+        said.contains("datastore array: the class has") && said.contains(" % of"),
+        "{said}"
+    );
     let attained = &stage.daemon.json("class show a")["attained"];
     assert_eq!(attained["state"], "alone", "{attained}");
     assert_eq!(stage.daemon.json("class show b")["attained"], Value::Null);
@@ -168,7 +171,7 @@ fn a_reservation_that_cannot_be_kept_is_warned_of() {
         let said = warnings();
         said.contains("class a").then_some(said)
     });
-    assert!(said.contains("others are slowed down as far as this helps"), "{said}");
+    assert!(said.contains("Sterna slows other classes as far as this helps"), "{said}");
     let shown = stage.daemon.sterna("class show a").ok();
     assert!(shown.stdout.contains("lacking since"), "{}", shown.stdout);
     // What was said was of another reservation.

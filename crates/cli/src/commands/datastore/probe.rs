@@ -171,7 +171,9 @@ async fn target(
     if client.disks().await?.iter().any(|it| it.name == disk) {
         return Err(Failure {
             code: ErrorCode::Exists,
-            message: format!("there is a disk {disk}: {name} is being probed, or was"),
+            message: format!(
+                "disk {disk} exists: a probe of {name} is running, or was interrupted"
+            ),
             hint: format!(
                 "if no probe is running, remove the disk: `sterna disk remove {disk} \
                  --delete-image`"
@@ -397,7 +399,7 @@ fn device(probed: &Probed) -> String {
     let name = &probed.datastore;
     match &probed.device {
         Device::Line { unloaded_us, slope_us, peak_iops, .. } => format!(
-            "{name}: {} for a request alone, {} more for each that is there; {} IO/s \
+            "{name}: {} for a single request, {} more for each further request; {} IO/s \
              at most.",
             response(Some(*unloaded_us)),
             more(*slope_us),

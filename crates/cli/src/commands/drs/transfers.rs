@@ -120,7 +120,7 @@ async fn to_the_end(
     let Some(end) = end else {
         return Err(Failure {
             code: ErrorCode::Interrupted,
-            message: format!("no longer waiting; transfer {id} goes on"),
+            message: format!("no longer waiting; transfer {id} continues"),
             hint: format!(
                 "`sterna drs moves` shows its progress, `sterna drs cancel {id}` \
                  cancels it"
@@ -184,7 +184,7 @@ fn check(end: &Transfer) -> anyhow::Result<()> {
         ),
         _ => failure(
             ErrorCode::Paused,
-            format!("transfer {id} of {vm} cannot go on{why}"),
+            format!("transfer {id} of {vm} cannot continue{why}"),
             "Sterna tries again every second; see `sterna drs moves`".into(),
         ),
     }
@@ -329,7 +329,7 @@ mod tests {
         one.report = Some(report);
         let text = outcome(&one, Output::new(false));
         assert!(text.contains("41 ms") && text.contains("3 passes"), "{text}");
-        one.reason = Some("the QEMU that it has left does not end ".repeat(4));
+        one.reason = Some("the first QEMU, at b.qmp, does not end ".repeat(4));
         let both = list(&[one, sample(TransferState::Lost)], Output::new(false));
         for text in [&text, &both] {
             let lines = text.lines().skip(usize::from(text.starts_with("a-")));
@@ -341,12 +341,12 @@ mod tests {
     #[test]
     fn one_that_stays_is_a_failure_that_says_where_it_is() {
         let mut one = sample(TransferState::Cancelled);
-        one.reason = Some("the QEMU that it goes to does not take it".into());
+        one.reason = Some("the second QEMU does not accept the guest".into());
         let error = check(&one).unwrap_err();
-        assert!(error.to_string().contains("does not take it"), "{error}");
+        assert!(error.to_string().contains("does not accept the guest"), "{error}");
         one.state = TransferState::Copying;
         one.progress = Some(TransferProgress { sent: 5, left: 5, ..Default::default() });
-        assert!(check(&one).unwrap_err().to_string().contains("cannot go on"));
+        assert!(check(&one).unwrap_err().to_string().contains("cannot continue"));
         assert!(pace(&one).contains("5 B left"), "{}", pace(&one));
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn to_the_end(
     let Some(end) = end else {
         return Err(Failure {
             code: ErrorCode::Interrupted,
-            message: format!("no longer waiting; migration {id} goes on"),
+            message: format!("no longer waiting; migration {id} continues"),
             hint: format!(
                 "`sterna migration watch {id}` shows its progress, `sterna migration \
                  cancel {id}` cancels it"
@@ -97,8 +97,8 @@ fn out_of_sight(error: ClientError, migration: &Migration) -> anyhow::Error {
     let Migration { id, disk, .. } = migration;
     let message = explain(&error.into()).message;
     let hint = format!(
-        "migration {id} of {disk} goes on where it was when the daemon is started again; \
-         `sterna migration watch {id}` follows it then"
+        "migration {id} of {disk} continues when the daemon starts again; `sterna \
+         migration watch {id}` then follows it"
     );
     Failure { code: ErrorCode::Unavailable, message, hint }.into()
 }

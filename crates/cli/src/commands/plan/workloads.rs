@@ -104,8 +104,8 @@ pub(super) fn left_down(plan: &Plan) -> String {
     match down.is_empty() {
         true => String::new(),
         false => format!(
-            "\n  stopped meanwhile: {}\n  have it started, and give the plan up: sterna \
-             plan cancel {}",
+            "\n  stopped meanwhile: {}\n  to start it and cancel the plan: sterna plan \
+             cancel {}",
             down.join(", "),
             plan.id
         ),

@@ -59,7 +59,7 @@ fn problems(resolved: &Resolved) -> Vec<String> {
     }
     for (at, address) in listen.iter().enumerate() {
         if listen[..at].contains(address) {
-            problems.push(format!("listen: {address} is there twice"));
+            problems.push(format!("listen: {address} is given twice"));
         }
         // Any port of it: the daemon's own may be in use, by the daemon.
         if let Err(error) = TcpListener::bind((address.ip(), 0)) {
@@ -82,7 +82,7 @@ fn of_directory(path: &Path) -> Option<String> {
                 })
             }
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => Some(format!("{shown} cannot be looked at: {error}")),
+            Err(error) => Some(format!("{shown} cannot be checked: {error}")),
         };
     }
     None
@@ -95,7 +95,7 @@ fn of_socket(path: &Path) -> Option<String> {
     }
     match fs::symlink_metadata(path) {
         Ok(it) if !it.file_type().is_socket() => {
-            Some(format!("{} is there, and is not a socket", path.display()))
+            Some(format!("{} exists, and is not a socket", path.display()))
         }
         _ => of_directory(path.parent()?),
     }
@@ -167,7 +167,7 @@ mod tests {
                 "socket: ",
                 "nbd-socket: the path of a unix socket may have 107 bytes",
                 "192.0.2.1:10809 cannot be listened on",
-                "192.0.2.1:10809 is there twice",
+                "192.0.2.1:10809 is given twice",
                 "192.0.2.1:10809 cannot be listened on",
             ],
         );

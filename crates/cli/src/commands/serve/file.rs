@@ -90,7 +90,7 @@ fn said_of(
         return Err(format!("there is no option `{key}`; there are {}", all(command)));
     };
     let texts = texts(option, value.get_ref())
-        .ok_or_else(|| format!("`{key}` is not so; it takes {}", form(option)))?;
+        .ok_or_else(|| format!("`{key}` has a wrong value; it takes {}", form(option)))?;
     let word = |text: &str| check(option, key, text).map(|()| format!("--{key}={text}"));
     texts.into_iter().map(word).collect()
 }
@@ -109,7 +109,7 @@ fn takes_many(option: &Arg) -> bool {
 /// How an option's value is written.
 fn form(option: &Arg) -> &'static str {
     match takes_many(option) {
-        true => "a text in quotes, or a list of such: [\"…\", \"…\"]",
+        true => "a text in quotes, or a list of texts: [\"…\", \"…\"]",
         false => "a text in quotes",
     }
 }
@@ -128,7 +128,7 @@ fn texts<'a>(option: &Arg, value: &'a DeValue<'_>) -> Option<Vec<&'a str>> {
 fn check(option: &Arg, key: &str, text: &str) -> Result<(), String> {
     let is_path = option.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     if is_path && !Path::new(text).is_absolute() {
-        return Err(format!("`{key}` has to be an absolute path, not {text:?}"));
+        return Err(format!("`{key}` must be an absolute path, not {text:?}"));
     }
     let Err(error) = Said::try_parse_from([format!("--{key}={text}")]) else {
         return Ok(());
@@ -225,7 +225,10 @@ mod tests {
     fn what_is_no_text_is_refused_wherever_it_is() {
         for text in ["io = true", "listen = [1]", "state = ['/a']", "[state]\nx = 1"] {
             let told = wrong(text);
-            assert!(told[0].contains("is not so; it takes a text"), "{text}: {told:?}");
+            assert!(
+                told[0].contains("has a wrong value; it takes a text"),
+                "{text}: {told:?}"
+            );
         }
         assert!(wrong("state = ''")[0].contains("absolute path"));
         assert!(wrong("state = 'here'")[0].contains("absolute path"));

@@ -33,7 +33,7 @@ fn tell(status: &Status, output: Output) {
     let tell = move || drop(output.line(&status));
     // Without it somebody waits in vain, who sees the log.
     if let Err(error) = thread::Builder::new().name("sterna-ready".into()).spawn(tell) {
-        tracing::warn!(%error, "cannot say that it is ready");
+        tracing::warn!(%error, "cannot report that the daemon is ready");
     }
 }
 

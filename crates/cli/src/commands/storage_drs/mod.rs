@@ -209,7 +209,7 @@ async fn begin(
                     format!("{disk} must stay with this disk: its move is cancelled")
                 }
                 Err(why) => format!(
-                    "{disk} must stay with this disk, but its move goes on: `sterna \
+                    "{disk} must stay with this disk, but its move continues: `sterna \
                      migration cancel {id}` ({why})"
                 ),
             });
@@ -235,7 +235,7 @@ fn request(one: &RecommendedMove, promise: &PromiseArgs) -> StartMigration {
 /// One did not begin: the steps before it go on, and that is said.
 fn half_way(started: &[Migration], error: anyhow::Error) -> anyhow::Error {
     let ids: Vec<String> = started.iter().map(|one| one.id.to_string()).collect();
-    let said = format!("migrations {} have begun and go on", ids.join(", "));
+    let said = format!("migrations {} have begun and continue", ids.join(", "));
     let said = (!ids.is_empty()).then_some(said);
     and_more(error, said.as_slice())
 }

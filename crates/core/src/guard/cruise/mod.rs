@@ -95,7 +95,7 @@ const PATIENCE: u32 = 8;
 const REST: u32 = 60;
 
 /// Why nobody can yield.
-const ALONE: &str = "nobody else asks for anything";
+const ALONE: &str = "no other class sends requests";
 
 /// What is allowed, and used up, may be measured so far from it.
 const VARIES: f64 = 0.04;
@@ -210,7 +210,7 @@ impl CruiseControl {
 
     /// The class did nothing: it has what it asks for.
     fn nothing_asked(&mut self) {
-        self.note = Some("the class asks for nothing");
+        self.note = Some("the class sends no requests");
         self.rests();
         self.smoothed = None;
         self.at_floor = 0;
@@ -239,7 +239,7 @@ impl CruiseControl {
         }
         (self.idle, self.alone, self.smoothed) = (0, 0, None);
         self.recent.clear();
-        self.has_all("its own limit leaves it no more");
+        self.has_all("the class's own limit permits no more");
     }
 
     fn look(&mut self, reach: Reach, got: f64, others: &[Other]) {
@@ -384,7 +384,7 @@ impl CruiseControl {
 
     fn give_up(&mut self, reach: Reach) {
         self.resting = REST;
-        self.outcome = unreachable("the others are at their floors", reach);
+        self.outcome = unreachable("the other classes are at their floors", reach);
     }
 
     /// Splits what is allowed.

@@ -53,7 +53,7 @@ impl fmt::Display for Basis {
                 write!(f, "as measured, within {error_percent} %")
             }
             Basis::Done { .. } => {
-                f.write_str("at least: it was not loaded enough to tell")
+                f.write_str("at least: its load never reached its limit")
             }
         }
     }
@@ -89,7 +89,7 @@ impl fmt::Display for Oversold {
             1 => named.concat(),
             _ => format!("{}{more} = {sum}", named.join(" + ")),
         };
-        write!(f, "reserved: {sum}; it does {capacity} ({basis})")
+        write!(f, "reserved: {sum}; the datastore can do {capacity} ({basis})")
     }
 }
 
@@ -109,14 +109,17 @@ impl fmt::Display for Unproven {
         let sum = self.sum;
         match (self.capacity, sum) {
             (None, Rate::Requests(_)) => {
-                write!(f, "{sum} reserved; what it can do is unknown yet")
+                write!(f, "{sum} reserved; what the datastore can do is unknown yet")
             }
             // Only requests are learned.
             (None, Rate::Bytes(_)) => {
-                write!(f, "{sum} reserved; only a shape says what it can do in MB/s")
+                write!(
+                    f,
+                    "{sum} reserved; Sterna knows MB/s only of a datastore with a shape"
+                )
             }
             (Some((capacity, basis)), _) => {
-                write!(f, "{sum} reserved; it does {capacity} ({basis})")
+                write!(f, "{sum} reserved; the datastore can do {capacity} ({basis})")
             }
         }
     }

@@ -54,26 +54,26 @@ impl fmt::Display for Unbearable {
                 let takes = Nanos(Nanos::from_secs(REQUEST).0 / rate.max(1));
                 write!(
                     f,
-                    "{few}/s stop a guest: one request of {} takes {takes}; {least}/s are \
-                     the least (was {number}M",
+                    "{few}/s would stop a guest: one request of {} takes {takes}; the \
+                     minimum is {least}/s (did you mean {number}M",
                     Bytes(REQUEST)
                 )?;
                 match number {
-                    ..REQUESTS_MIN => write!(f, " or {number}ms meant?)"),
-                    _ => write!(f, ", {number}iops or {number}ms meant?)"),
+                    ..REQUESTS_MIN => write!(f, " or {number}ms?)"),
+                    _ => write!(f, ", {number}iops or {number}ms?)"),
                 }
             }
             Unbearable::Rare(rate) => write!(
                 f,
-                "{rate} IO/s stop a guest: the last of {QUEUE} requests at once takes \
-                 {QUEUE} / {rate} = {}, and {RESPONSE_MAX} are the longest; \
-                 {REQUESTS_MIN} IO/s are the least (was {rate}M meant?)",
+                "{rate} IO/s would stop a guest: the last of {QUEUE} requests at once \
+                 takes {QUEUE} / {rate} = {}, and the maximum is {RESPONSE_MAX}; the \
+                 minimum is {REQUESTS_MIN} IO/s (did you mean {rate}M?)",
                 Nanos(Nanos::from_secs(QUEUE).0 / rate.max(1))
             ),
             Unbearable::Long(span) => {
-                write!(f, "{span} stop a guest: {RESPONSE_MAX} are the longest")?;
+                write!(f, "{span} would stop a guest: the maximum is {RESPONSE_MAX}")?;
                 match span.0 / 1_000_000_000 {
-                    seconds @ ..10_000 => write!(f, " (was {seconds}ms meant?)"),
+                    seconds @ ..10_000 => write!(f, " (did you mean {seconds}ms?)"),
                     _ => Ok(()),
                 }
             }

@@ -187,7 +187,7 @@ impl FromStr for Tolerance {
 impl fmt::Display for ParseToleranceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, min, max) = (&self.text, Tolerance::MIN, Tolerance::MAX);
-        write!(f, "`{text}` is no tolerance: write {min}% to {max}%")
+        write!(f, "`{text}` is not a tolerance: write {min}% to {max}%")
     }
 }
 
@@ -214,7 +214,7 @@ impl fmt::Display for ParseFallbackError {
         let text = &self.text;
         write!(
             f,
-            "`{text}` is no fallback: write none, release, or limit= and a goal, like \
+            "`{text}` is not a fallback: write none, release, or limit= and a goal, like \
              limit=2M"
         )
     }

@@ -51,7 +51,7 @@ impl Driver {
                 daemon.run_program(&program, &self.record).await?;
                 self.wait_for_receiver().await
             } => started,
-            () = unwanted => Err("it is not wanted any more".into()),
+            () = unwanted => Err("the VM migration was cancelled meanwhile".into()),
         }
     }
 

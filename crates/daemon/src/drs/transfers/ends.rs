@@ -23,7 +23,7 @@ impl Driver {
     }
 
     fn not_recorded(&self, error: &Error) -> Words {
-        tracing::error!(transfer = self.record.id, %error, "not recorded");
+        tracing::error!(transfer = self.record.id, %error, "cannot record a VM migration");
         error.to_string()
     }
 

@@ -68,7 +68,10 @@ impl Daemon {
         if let Some(one) =
             self.store.untidy_vm_moves()?.into_iter().find(|it| it.vm == vm)
         {
-            let message = format!("{vm} may still have a part of migration {}", one.id);
+            let message = format!(
+                "the QEMU of {vm} may still have a part of migration {}'s copy",
+                one.id
+            );
             return Err(Error::in_use(message).hint("Sterna removes it; try again"));
         }
         Ok(())
@@ -121,7 +124,7 @@ impl Daemon {
     ) -> Result<()> {
         let (from, to) = (Reach::Qmp(source.into()), Reach::Qmp(socket.into()));
         if let Some(known) = self.store.vms()?.into_iter().find(|vm| vm.reach == to) {
-            let message = format!("{to} is the vm {}", known.name);
+            let message = format!("{to} belongs to VM {}", known.name);
             return Err(Error::in_use(message)
                 .hint("start another QEMU that waits for the VM: `-incoming defer`"));
         }
@@ -177,13 +180,13 @@ impl Daemon {
             if !same {
                 let (here, there) = (&one.image, &other.image);
                 return differ(format!(
-                    "its disk {device} is {there} there, and {here} here"
+                    "the VM's disk {device} is {there} there, and {here} here"
                 ));
             }
             if (&one.format, one.read_only) != (&other.format, other.read_only) {
                 return differ(format!(
-                    "its disk {device} is opened otherwise there: {} and {}, read-only {} \
-                     and {}",
+                    "QEMU opens the VM's disk {device} differently there: {} and {}, \
+                     read-only {} and {}",
                     other.format, one.format, other.read_only, one.read_only
                 ));
             }

@@ -212,7 +212,11 @@ impl Driver {
 
     fn tell(&self, trouble: &Trouble) {
         let why = self.trouble(trouble);
-        tracing::warn!(transfer = self.record.id, why, "it cannot go on; tried again");
+        tracing::warn!(
+            transfer = self.record.id,
+            why,
+            "a VM migration cannot continue; Sterna tries again"
+        );
         self.way.note(|standing| standing.trouble = Some(why));
     }
 

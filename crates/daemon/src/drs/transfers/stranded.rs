@@ -21,7 +21,8 @@ impl Daemon {
             for begun in &all[..place] {
                 // It may have ended by itself.
                 if let Err(error) = self.cancel_transfer(begun.id) {
-                    tracing::warn!(transfer = begun.id, %error, "not given up");
+                    tracing::warn!(transfer = begun.id, %error, "cannot cancel a VM \
+                                                                 migration");
                 }
             }
             return Err(error);
@@ -31,7 +32,7 @@ impl Daemon {
 
     /// Records that new ones have ended, and why.
     fn have_not_begun(&self, all: &[TransferRecord], why: &Error) {
-        let note = format!("it could not begin: {why}");
+        let note = format!("the VM migration could not begin: {why}");
         let end = TransferEnd { at: clock::now(), note: Some(note), report: None };
         let ended = |one: &TransferRecord| TransferRecord {
             step: TransferStep::Cancelled,
@@ -41,7 +42,7 @@ impl Daemon {
         tracing::error!(%why, "transfers cannot begin");
         let entries = || all.iter().map(ended).map(Entry::Transfer).collect();
         if let Err(error) = self.drs.ledger.change(&mut |_| Ok(entries())) {
-            tracing::error!(%error, "not recorded");
+            tracing::error!(%error, "cannot record a VM migration");
             let stranded = all.iter().map(|one| one.id);
             lock(&self.drs.ways.stranded).extend(stranded);
         }
@@ -58,7 +59,8 @@ impl Daemon {
     fn resume_transfer(self: &Arc<Self>, one: &TransferRecord) {
         if let Err(error) = self.start_transfer_mover(one, true) {
             let id = one.id;
-            tracing::error!(transfer = id, %error, "it stands still; tried again");
+            tracing::error!(transfer = id, %error, "a VM migration is stalled; Sterna \
+                                                    tries again");
             lock(&self.drs.ways.stranded).insert(id);
         }
     }

@@ -45,18 +45,19 @@ impl Stream {
     /// Refuses a name that is too long, or that somebody else's file has.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(message) = too_long(&self.path) {
-            return Err(Error::invalid(message)
-                .hint("let the machine's QMP sockets have shorter paths"));
+            return Err(
+                Error::invalid(message).hint("give the VM's QMP sockets shorter paths")
+            );
         }
         match fs::symlink_metadata(&self.path) {
             Ok(found) if !found.file_type().is_socket() => {
                 let message = format!(
-                    "{} is there already, and QEMU would remove it: the guest is to come \
-                     over a socket of that name",
+                    "{} is there already, and QEMU would remove it: the guest's memory \
+                     goes over a socket of that name",
                     self.name()
                 );
                 Err(Error::in_use(message)
-                    .hint("move the file away, or let QEMU have another QMP socket"))
+                    .hint("move the file away, or give QEMU another QMP socket"))
             }
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ impl Daemon {
         let warning = |one: Transfer| Warning {
             about: format!("vm {}", one.vm),
             message: format!(
-                "transfer {} cannot go on: {}",
+                "transfer {} cannot continue: {}",
                 one.id,
                 one.reason.unwrap_or_default()
             ),

@@ -24,23 +24,24 @@ impl Driver {
 
     fn befallen(&self, word: &str) -> String {
         let (vm, to) = (&self.record.vm, &self.record.design.to);
-        format!("{vm} has come to {to} and does not run there: QEMU says {word}")
+        format!("{vm} has arrived on {to}, but does not run there: QEMU reports {word}")
     }
 
     fn stands(&self, word: &str) -> String {
         let (vm, from) = (&self.record.vm, &self.record.design.from);
-        format!("{vm} does not run on {from}: QEMU says {word}")
+        format!("{vm} does not run on {from}: QEMU reports {word}")
     }
 
     fn left(&self, left: Leftover) -> String {
         let socket = self.record.design.source.display();
         match left {
             Leftover::Busy => format!(
-                "the QEMU at {socket}, which it has left, does something else by now"
+                "the first QEMU, at {socket}, has another task now: Sterna leaves it \
+                 running"
             ),
-            Leftover::Stays => format!(
-                "the QEMU that it has left, at {socket}, does not end: end it by hand"
-            ),
+            Leftover::Stays => {
+                format!("the first QEMU, at {socket}, does not end: end it by hand")
+            }
         }
     }
 
@@ -56,11 +57,11 @@ impl Driver {
                 )
             }
             Rest::Deaf => format!(
-                "the QEMU at {socket} does not answer: end it by hand if it does not end \
-                 by itself"
+                "the QEMU at {socket} does not answer: if it does not end by itself, end \
+                 it by hand"
             ),
             Rest::Stays => {
-                format!("the QEMU at {socket}, which waits, does not end: end it by hand")
+                format!("the waiting QEMU at {socket} does not end: end it by hand")
             }
         })
     }
@@ -76,14 +77,14 @@ impl Driver {
                 let before =
                     before.map_or(String::new(), |why| format!("; before that: {why}"));
                 format!(
-                    "the QEMU that it ran in has ended ({words}): it runs nowhere; start it \
-                     anew{before}"
+                    "the first QEMU has ended ({words}), so the VM runs nowhere: start \
+                     the VM anew{before}"
                 )
             }
             Loss::MayHaveRun(words) => format!(
-                "the QEMU that it has gone to has ended ({words}), and may have run it: \
-                 start it anew, and end what is left of it at {socket}: its memory may be \
-                 older than its disks"
+                "the second QEMU has ended ({words}), and may have run the VM: end the \
+                 first QEMU, at {socket}, because its memory may be older than the \
+                 disks, and start the VM anew"
             ),
         }
     }
@@ -91,27 +92,31 @@ impl Driver {
     /// Why it cannot go on.
     pub(super) fn trouble(&self, trouble: &Trouble) -> String {
         match trouble {
-            Trouble::Source(words) => format!("the QEMU that it runs in: {words}"),
+            Trouble::Source(words) => format!("the first QEMU: {words}"),
             Trouble::Silent(words, rest) => {
                 let rest = match rest {
-                    Rest::Gone => "the one that waited for it has ended".to_owned(),
+                    Rest::Gone => "the second QEMU has ended".to_owned(),
                     rest => self.rest(*rest).unwrap_or_default(),
                 };
                 format!(
-                    "the QEMU that it runs in does not answer ({words}): it stays there; \
+                    "the first QEMU does not answer ({words}), so the VM stays there; \
                      {rest}"
                 )
             }
             Trouble::Unclear(words) => format!(
-                "the QEMU that it ran in has ended, and whether all of it has come is not \
-                 known: the one that it goes to: {words}"
+                "the first QEMU has ended, and it is unknown whether the second QEMU has \
+                 received all of the VM: the second QEMU: {words}"
             ),
-            Trouble::NotRecorded(words) => format!("it cannot be recorded: {words}"),
-            Trouble::DoesNotGoOn(words) => format!("the guest does not go on: {words}"),
-            Trouble::Receiver(words) => format!("the QEMU that it has gone to: {words}"),
+            Trouble::NotRecorded(words) => {
+                format!("Sterna cannot record the VM migration: {words}")
+            }
+            Trouble::DoesNotGoOn(words) => {
+                format!("the guest does not continue: {words}")
+            }
+            Trouble::Receiver(words) => format!("the second QEMU: {words}"),
             Trouble::MayHaveRun(words) => format!(
-                "the QEMU that it has gone to: {words}; it may have run there before, so no \
-                 other may run it"
+                "the second QEMU: {words}; the guest may have run there, so Sterna lets \
+                 no other QEMU run it"
             ),
         }
     }
@@ -127,20 +132,24 @@ fn reason(why: &Why) -> Option<String> {
     Some(match why {
         Why::Asked => return None,
         Why::Stopped => "the daemon was stopped".into(),
-        Why::NotSent => "the daemon was ended before anything was sent".into(),
+        Why::NotSent => "the daemon ended before QEMU sent anything".into(),
         Why::Interrupted => "the daemon ended during the cancellation".into(),
         Why::Machine(words) | Why::Refused(words) => words.clone(),
-        Why::NotRecorded(words) => format!("it cannot be recorded: {words}"),
+        Why::NotRecorded(words) => {
+            format!("Sterna cannot record the VM migration: {words}")
+        }
         Why::Slow => format!(
             "the guest writes to its memory faster than QEMU copies: {PASSES} passes \
              were not enough"
         ),
-        Why::Paused => "the guest was stopped meanwhile: let the guest run first".into(),
-        Why::NotTaken(words) => {
-            format!("the QEMU that it goes to does not take it: {words}")
+        Why::Paused => {
+            "the guest was stopped during the copy: let the guest run first".into()
         }
-        Why::TooLong => "the QEMU that it goes to takes too long".into(),
-        Why::Replaced => "another QEMU is where it was to go".into(),
+        Why::NotTaken(words) => {
+            format!("the second QEMU does not accept the guest: {words}")
+        }
+        Why::TooLong => "the second QEMU takes too long".into(),
+        Why::Replaced => "a different QEMU answers on the second QEMU's socket".into(),
         Why::Failed(words) => format!("QEMU has cancelled the migration: {words}"),
         Why::ByHand => "another program cancelled QEMU's migration".into(),
         Why::Unknown => {
@@ -148,8 +157,8 @@ fn reason(why: &Why) -> Option<String> {
              the command"
                 .into()
         }
-        Why::GoesOn => "it goes on where it was".into(),
-        Why::Silent => "its QEMU did not answer".into(),
-        Why::Ended => "the QEMU that it ran in had ended".into(),
+        Why::GoesOn => "the guest continues at the first QEMU".into(),
+        Why::Silent => "the first QEMU did not answer".into(),
+        Why::Ended => "the first QEMU had ended".into(),
     })
 }

@@ -79,7 +79,11 @@ fn what_moves_or_is_planned_or_not_served_stays_and_the_reason_is_given() {
         "{:?}",
         both.pinned
     );
-    assert!(both.pinned[&1].contains("plan 7 moves it already"), "{:?}", both.pinned);
+    assert!(
+        both.pinned[&1].contains("plan 7 moves the disk already"),
+        "{:?}",
+        both.pinned
+    );
     let free = |at: usize| both.inventory.datastores[at].free;
     assert_eq!([free(0), free(2)], [10 * GIB, 30 * GIB], "what comes counts as there");
     (site.moves, site.planned) = Default::default();

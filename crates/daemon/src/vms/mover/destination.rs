@@ -168,8 +168,8 @@ impl Driver {
             Ok(true) => Ok(Removed::Gone),
             Ok(false) => Ok(Removed::Kept),
             Err(error) => Err(format!(
-                "disk {}, which holds a part of a copy, could not be removed: {error}; it \
-                 is tried again",
+                "Sterna cannot remove disk {}, which holds a part of a copy: {error}; \
+                 Sterna tries again",
                 disk.name
             )),
         }

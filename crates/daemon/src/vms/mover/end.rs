@@ -31,7 +31,9 @@ impl Driver {
             Err(error) => {
                 // Each tick asks again, and once is worth knowing.
                 if !std::mem::replace(&mut self.is_deaf, true) {
-                    tracing::warn!(migration = id, %error, "wishes are not known");
+                    tracing::warn!(migration = id, %error, "cannot read the commands for \
+                                                            a migration; Sterna tries \
+                                                            again");
                 }
                 None
             }
@@ -57,7 +59,7 @@ impl Driver {
 
     fn not_recorded(&self, error: &StoreError) -> Words {
         let (migration, error) = (self.record.id, error.with_cause());
-        tracing::error!(migration, error, "not recorded");
+        tracing::error!(migration, error, "cannot record a move");
         error
     }
 
@@ -140,7 +142,11 @@ impl Driver {
         let is_let_go = !self.daemon.store.vm_move_is_untidy(id).unwrap_or(true);
         if is_let_go {
             let vm = &self.record.vm;
-            tracing::info!(migration = id, vm, "removed: what it has of the copy stays");
+            tracing::info!(
+                migration = id,
+                vm,
+                "the VM was removed: its QEMU keeps the rest of the copy"
+            );
             self.settle(self.is_sealed());
         }
         is_let_go
@@ -155,11 +161,15 @@ impl Driver {
         };
         recorded.map_err(|error| self.not_recorded(&error))?;
         match doubt {
-            Some(doubt) => tracing::warn!(migration = id, ?doubt, "unclear after all"),
+            Some(doubt) => tracing::warn!(
+                migration = id,
+                ?doubt,
+                "it is unclear which image has the last writes"
+            ),
             None => {
                 tracing::info!(
                     migration = id,
-                    "nothing is left of the copy at its machine"
+                    "the VM's QEMU has nothing of the copy any more"
                 );
             }
         }

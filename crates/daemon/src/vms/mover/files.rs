@@ -99,7 +99,9 @@ pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), Error> {
     match std::fs::exists(path) {
         Ok(false) => Ok(()),
         Ok(true) => Err(Error::in_use(format!("{path} exists already"))),
-        Err(error) => Err(Error::unavailable(format!("cannot look for {path}: {error}"))),
+        Err(error) => Err(Error::unavailable(format!(
+            "cannot check whether {path} exists: {error}"
+        ))),
     }
 }
 
@@ -139,7 +141,7 @@ pub(super) fn remove(
         Ok(What::Gone) => Ok(Removed::Gone),
         Ok(What::Absent) => Ok(Removed::Kept),
         Ok(What::Another) => Ok(Removed::Another),
-        Err(why) => Err(format!("{path} could not be removed: {why}")),
+        Err(why) => Err(format!("Sterna could not remove {path}: {why}")),
     }
 }
 

@@ -67,7 +67,7 @@ impl Driver {
     }
 
     pub(super) fn is_elsewhere(&self, image: &str) -> String {
-        format!("the disk is at {image} now, and not at {}", self.record.source)
+        format!("the disk uses {image} now, and not {}", self.record.source)
     }
 
     /// What has become of the destination, if it is there.
@@ -82,7 +82,7 @@ impl Driver {
                     self.record.vm
                 )
             }),
-            Rest::Later => Some(format!("Sterna removes {destination} then")),
+            Rest::Later => Some(format!("Sterna then removes {destination}")),
             Rest::InTheWay(why) => Some(why.clone()),
         }
     }
@@ -94,7 +94,7 @@ impl Driver {
             Doubt::Ended => "QEMU ended while it switched over",
             Doubt::Forgotten => "QEMU does not know the switch-over",
             Doubt::TakenAway => "the disk was removed at the switch-over",
-            Doubt::Neither => "the disk is at neither image",
+            Doubt::Neither => "the disk uses neither image",
             Doubt::Unseen => {
                 "QEMU runs with the copy, and it is unknown whether the copy was \
                  complete"

@@ -143,7 +143,8 @@ impl Ring {
                 Some(head)
             }
             Err(error) => {
-                tracing::warn!(%error, "a guest's queue makes no sense: it stands still");
+                tracing::warn!(%error, "a guest's queue is invalid: Sterna stops serving \
+                                        the queue");
                 self.broken = true;
                 None
             }
@@ -182,7 +183,8 @@ impl Ring {
             tracked.answer(head);
         }
         if let Err(error) = self.queue.add_used(memory, head, len) {
-            tracing::warn!(%error, "a guest's queue takes no answer: it stands still");
+            tracing::warn!(%error, "a guest's queue accepts no answer: Sterna stops \
+                                    serving the queue");
             self.broken = true;
             return;
         }

@@ -124,9 +124,12 @@ fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &S
         *served = Some(shown);
         drop(served);
         match serve(stream, disk) {
-            Ok(()) => tracing::info!(disk = disk.name, "the virtual machine has left"),
+            Ok(()) => {
+                tracing::info!(disk = disk.name, "a virtual machine has disconnected");
+            }
             Err(error) => {
-                tracing::warn!(disk = disk.name, %error, "the virtual machine was left");
+                tracing::warn!(disk = disk.name, %error, "Sterna has disconnected a \
+                                                          virtual machine");
             }
         }
         if let Ok(mut served) = current.lock() {
@@ -138,7 +141,7 @@ fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &S
 /// Serves one hypervisor to its end.
 fn serve(stream: UnixStream, disk: &Served) -> Result<()> {
     let control = Arc::new(Mutex::new(Control::new(disk.clone())?));
-    tracing::info!(disk = disk.name, "a virtual machine has come");
+    tracing::info!(disk = disk.name, "a virtual machine has connected");
     let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&control));
     loop {
         let settles_at = control.lock().ok().and_then(|control| control.settles_at());

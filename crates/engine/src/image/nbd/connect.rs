@@ -43,7 +43,7 @@ pub(crate) enum ConnectError {
     Silent,
     #[error("{0}")]
     Handshake(ClientError),
-    #[error("the server spoke out of turn")]
+    #[error("the server sent data that was not asked for")]
     OutOfTurn,
 }
 

@@ -67,7 +67,10 @@ impl Abilities {
             return Some(format!("it lost abilities (flags {missing:#x})"));
         }
         (now.maximum < self.maximum).then(|| {
-            format!("it takes {} bytes at once, no more {}", now.maximum, self.maximum)
+            format!(
+                "it accepts {} bytes at once, and accepted {} before",
+                now.maximum, self.maximum
+            )
         })
     }
 }
@@ -317,7 +320,7 @@ impl Part {
                 Some(pieces) if pieces.is_complete() => None,
                 _ => Some("it left out a part of a read"),
             },
-            Command::BlockStatus { .. } if !self.told => Some("it told no extents"),
+            Command::BlockStatus { .. } if !self.told => Some("it sent no extents"),
             _ => None,
         }
     }

@@ -454,12 +454,12 @@ impl Image for NbdImage {
     fn abort(&mut self, cx: &mut Cx) {
         tracing::info!(
             uri = %self.uri, operations = self.flights.len(),
-            "giving up what the NBD server has not answered"
+            "giving up the requests that the NBD server has not answered"
         );
         self.fail_all(cx, Errno(libc::ECANCELED));
         for at in 0..self.links.len() {
             if self.links[at].outstanding > 0 {
-                self.lose(cx, at, "its requests were given up");
+                self.lose(cx, at, "Sterna has given up its requests");
             }
         }
     }

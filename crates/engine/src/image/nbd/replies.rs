@@ -96,7 +96,7 @@ impl NbdImage {
             part.cookie == head.cookie() && part.link == Some(at) && !part.answered
         });
         let Some(part) = part else {
-            return Err("it answered what was not asked".into());
+            return Err("it answered a request that Sterna did not send".into());
         };
         match *head {
             ReplyHead::Simple { error: Some(error), .. } => part.failed(error)?,
@@ -127,7 +127,7 @@ impl NbdImage {
             }
             ReplyHead::Status { context, payload, done, .. } => {
                 if !matches!(part.command, Command::BlockStatus { .. }) {
-                    return Err("it told extents that were not asked for".into());
+                    return Err("it sent extents that were not asked for".into());
                 }
                 link.inbox.expect(Want::Extents {
                     part: key,
@@ -154,7 +154,7 @@ impl NbdImage {
         let Some(part) = self.parts.get_mut(key) else { return Ok(()) };
         if ours && let Command::BlockStatus { len, .. } = part.command {
             if part.told {
-                return Err("it told the same extents twice".into());
+                return Err("it sent the same extents twice".into());
             }
             part.told = true;
             let extents = parse_extents(bytes, len).map_err(|error| error.to_string())?;

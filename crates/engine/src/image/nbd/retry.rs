@@ -156,7 +156,7 @@ impl NbdImage {
                         tracing::info!(
                             uri = %self.uri, connection = at, attempts,
                             resent = self.counters.resent,
-                            "the NBD server is there again"
+                            "the NBD server answers again"
                         );
                     }
                     return self.come_up(cx, at, connected);
@@ -164,7 +164,7 @@ impl NbdImage {
                 Some(reason) => reason,
             },
             Some(Err(error)) => error.to_string(),
-            None => "no helper could be started".into(),
+            None => "cannot start a helper thread".into(),
         };
         // Once for each loss, not once a second.
         if attempts == 1 {
@@ -182,7 +182,7 @@ impl NbdImage {
             return Some("the server wants larger blocks than before".into());
         }
         let lost = self.able.lost_in(&Abilities::of(session))?;
-        Some(format!("the export is not what it was: {lost}"))
+        Some(format!("the export has changed: {lost}"))
     }
 
     /// When closing and nothing is under way: ends the connections, politely.

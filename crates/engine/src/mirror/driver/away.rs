@@ -69,7 +69,7 @@ impl Away {
         let (side, was) = (Side::Destination, &self.origin);
         let suspicion = suspicion_of(side, was, found, self.copied, origin::now());
         suspicion.map_or(Doubt::Unflushed, |suspicion| {
-            tracing::info!(%suspicion, "what was copied is compared");
+            tracing::info!(%suspicion, "Sterna compares what was copied");
             suspicion.doubt()
         })
     }
@@ -125,7 +125,10 @@ impl MirrorDriver {
             self.mirror.map().note_destination(Origin { size: 0, ..self.away.origin });
             core.close_image(cx, self.destination);
             let migration = self.id.0;
-            tracing::info!(migration, "the destination is closed until it goes on");
+            tracing::info!(
+                migration,
+                "the destination is closed until the migration continues"
+            );
         }
     }
 

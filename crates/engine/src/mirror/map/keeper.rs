@@ -103,8 +103,8 @@ impl Kept {
             {
                 tracing::warn!(
                     path = %path.display(), %error,
-                    "the region map's file is late; if the machine fails now, more is \
-                     compared"
+                    "writing the region map's file takes long; if the machine fails now, \
+                     Sterna compares more"
                 );
             }
             failed = written.is_err();

@@ -49,7 +49,8 @@ impl Memory {
         let file = named(generation, len).or_else(|error| {
             tracing::warn!(
                 %error,
-                "a region map is not kept in {DIRECTORY}: after a kill it is not believed"
+                "cannot keep a region map in {DIRECTORY}: after a kill Sterna does not \
+                 trust the map"
             );
             let file = File::from(memfd_create("sterna-map", MemfdFlags::CLOEXEC)?);
             place::allocate(&file, len).map(|()| file)

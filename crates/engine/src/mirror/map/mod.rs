@@ -444,7 +444,7 @@ impl MapFile {
         let _ = self.memory.file().set_len(0);
         Memory::remove(self.header.generation);
         let path = self.path.display();
-        tracing::warn!(%path, %error, "the region map cannot be kept in memory");
+        tracing::warn!(%path, %error, "cannot keep the region map in memory");
         self.lost = Some(error);
     }
 
@@ -462,7 +462,7 @@ impl MapFile {
             }
             Err(error) => {
                 let path = self.path.display();
-                tracing::warn!(%path, %error, "the region map cannot be made anew");
+                tracing::warn!(%path, %error, "cannot make the region map anew");
             }
         }
     }

@@ -36,7 +36,7 @@ fn words(study: &Study, verdicts: &[Verdict], output: Output) -> String {
         verdicts.iter().filter(|it| !is_time(it)).cloned().collect();
     text += "\n";
     text += &output.table(&verdicts::table(&others));
-    text += &title("If machines whose wave has not come stood still; not judged");
+    text += &title("If machines stood still until their wave; not judged");
     text += &output.table(&published(&study.if_idle(), false));
     text += "\n";
     text += &told::words(&scenario(), &study.waves, output);

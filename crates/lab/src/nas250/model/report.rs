@@ -23,7 +23,7 @@ pub(super) fn report(study: &Study) -> Report {
     let mut sheets = vec![
         compared("Published times", &figures, true),
         compared(
-            "If machines whose wave has not come stood still; not judged",
+            "If machines stood still until their wave; not judged",
             &study.if_idle(),
             false,
         ),
@@ -84,7 +84,7 @@ fn fitted() -> Sheet {
 fn facts(model: &str) -> Facts {
     let mut pairs = vec![("array".to_owned(), model.to_owned())];
     pairs.extend(ASSUMED.map(|it| ("assumed".to_owned(), it.to_owned())));
-    let clock = "virtual time: nothing of this machine is in the figures";
+    let clock = "virtual time: the figures do not depend on this machine";
     pairs.push(("clock".into(), clock.into()));
     Facts { title: "Parameters".into(), pairs }
 }

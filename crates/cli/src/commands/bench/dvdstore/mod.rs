@@ -205,8 +205,8 @@ async fn show(
     output: Output,
 ) -> Infallible {
     let phases = [
-        (options.warm_up, "it warms up; nothing is measured yet"),
-        (options.length, "it is measured; a line of figures every 10 s"),
+        (options.warm_up, "warming up; nothing is measured yet"),
+        (options.length, "measuring; a line of figures every 10 s"),
     ];
     for (length, what) in phases.into_iter().filter(|(length, _)| !length.is_zero()) {
         let begin = Instant::now();
@@ -252,8 +252,8 @@ async fn store(
 fn interrupted() -> Failure {
     Failure {
         code: ErrorCode::Interrupted,
-        message: "the load was interrupted; the store is not whole".into(),
-        hint: "load it anew: --reload".into(),
+        message: "the load was interrupted, so the store is incomplete".into(),
+        hint: "load the store anew: --reload".into(),
     }
 }
 

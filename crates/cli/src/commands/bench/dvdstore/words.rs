@@ -77,8 +77,8 @@ pub(crate) fn tell_report(report: &Report, output: Output) -> anyhow::Result<()>
         .into());
     }
     let why = match report.errors.first() {
-        Some(first) => format!("not one order was made: {}", first.text),
-        None => "not one order was made".into(),
+        Some(first) => format!("no order succeeded: {}", first.text),
+        None => "no order succeeded".into(),
     };
     Err(Failure {
         code: ErrorCode::Unmet,
@@ -99,7 +99,7 @@ fn words(report: &Report, output: Output) -> String {
     pairs.add("server", server(report));
     pairs.add("load", load(report));
     if is_unmeasured(report) {
-        pairs.add("measured", "nothing: interrupted while it warmed up");
+        pairs.add("measured", "nothing: the run was interrupted while it warmed up");
         return output.pairs(&pairs);
     }
     let ended = if report.interrupted { " (interrupted)" } else { "" };
@@ -221,7 +221,7 @@ pub(crate) fn tell_store(store: Store, output: Output) -> anyhow::Result<()> {
     output.answer(&loaded, |loaded| {
         let Loaded { customers, orders, products, .. } = loaded;
         format!(
-            "The store is there: {customers} customers, {orders} orders, {products} \
+            "The store exists: {customers} customers, {orders} orders, {products} \
              products."
         )
     })
@@ -248,7 +248,7 @@ pub(crate) fn tell_verdict(
                 "there is no order in {}: nothing was compared",
                 path.display()
             ),
-            hint: "name the file to which `--acknowledged` had the orders written".into(),
+            hint: "give the file that `--acknowledged` has written".into(),
         }
         .into());
     }
@@ -262,8 +262,8 @@ pub(crate) fn tell_verdict(
             count(all, "order"),
             path.display()
         ),
-        hint: "see that this is the database that they were made in, that it was not \
-               loaded anew since, and that its server has fsync on"
+        hint: "check that the orders were made in this database, that the store was not \
+               loaded anew since, and that the server has fsync on"
             .into(),
     }
     .into())
