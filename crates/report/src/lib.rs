@@ -97,7 +97,7 @@ pub struct Report {
 
 impl Report {
     /// The whole as JSON.
-    pub fn json(&self) -> anyhow::Result<String> {
+    pub(crate) fn json(&self) -> anyhow::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 

@@ -51,7 +51,7 @@ pub(crate) enum DatastoreCommand {
 }
 
 /// Checks the text here, so that a wrong one is a usage error.
-pub(crate) fn parse_shape(text: &str) -> Result<String, String> {
+fn parse_shape(text: &str) -> Result<String, String> {
     text.parse::<Shape>().map(|_| text.into()).map_err(|error| error.to_string())
 }
 
