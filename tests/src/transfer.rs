@@ -112,7 +112,7 @@ impl Setting {
         }
         stage.daemon.sterna("drs set --round 1s --hold 1 --cooldown 1s").ok();
         stage.daemon.sterna("host assign a web").ok();
-        stage.daemon.sterna("rule host pin web --on b --must").ok();
+        stage.daemon.sterna("drs rule host pin web --on b --must").ok();
         let watched = Watched::start(&image);
         let setting = Setting { stage, source, watched, image };
         setting.recommended();
@@ -147,7 +147,7 @@ impl Setting {
 
     /// A transfer, as it is shown.
     pub fn transfer(&self, id: u64) -> Value {
-        let all = self.stage.daemon.json("drs moves");
+        let all = self.stage.daemon.json("drs migration list");
         let all = all.as_array().expect("a list");
         all.iter().find(|one| one["id"] == id).expect("the transfer").clone()
     }

@@ -12,14 +12,14 @@ use crate::commands::class::ClassCommand;
 use crate::commands::datastore::DatastoreCommand;
 use crate::commands::disk::DiskCommand;
 use crate::commands::drs::DrsCommand;
+use crate::commands::drs::pool::PoolCommand;
+use crate::commands::drs::rule::RuleCommand;
 use crate::commands::host::HostCommand;
 use crate::commands::migrate::MigrateArgs;
 use crate::commands::migration::MigrationCommand;
 use crate::commands::plan::PlanCommand;
 use crate::commands::policy::PolicyCommand;
-use crate::commands::pool::PoolCommand;
 use crate::commands::predict::PredictArgs;
-use crate::commands::rule::RuleCommand;
 use crate::commands::serve::ServeArgs;
 #[cfg(feature = "sim")]
 use crate::commands::sim::SimCommand;
@@ -101,13 +101,13 @@ pub(crate) enum Command {
     /// Hosts that run VMs
     #[command(subcommand)]
     Host(HostCommand),
-    /// Resource pools: reservations, limits and shares of VMs
-    #[command(subcommand)]
+    /// The old spelling of `sterna drs pool`
+    #[command(subcommand, hide = true)]
     Pool(PoolCommand),
-    /// Affinity rules for VMs and hosts
-    #[command(subcommand)]
+    /// The old spelling of `sterna drs rule`
+    #[command(subcommand, hide = true)]
     Rule(RuleCommand),
-    /// Balance VMs over hosts
+    /// Balance VMs over hosts: pools, rules, recommendations and VM migrations
     #[command(subcommand)]
     Drs(DrsCommand),
     /// Show the state of the daemon
@@ -367,27 +367,31 @@ mod tests {
             "sterna host remove a",
             "sterna host assign a web",
             "sterna host unassign web",
-            "sterna pool create gold --cpu-reservation 4 --cpu-limit 8 --shares 2000",
-            "sterna pool create inner --parent gold --memory-reservation 8G",
-            "sterna pool set gold --cpu-limit none --memory-limit none",
-            "sterna pool set gold --cpu-shares 5 --memory-shares 7",
-            "sterna pool list",
-            "sterna pool show gold",
-            "sterna pool add gold web",
-            "sterna pool remove gold web",
-            "sterna pool delete gold",
-            "sterna rule affinity near web db",
-            "sterna rule anti-affinity far web db mail --must",
-            "sterna rule host pin web db --on a b --must",
-            "sterna rule host off web --not-on a",
-            "sterna rule list",
-            "sterna rule remove far",
+            "sterna drs pool create gold --cpu-reservation 4 --cpu-limit 8 --shares 2000",
+            "sterna drs pool create inner --parent gold --memory-reservation 8G",
+            "sterna drs pool set gold --cpu-limit none --memory-limit none",
+            "sterna drs pool set gold --cpu-shares 5 --memory-shares 7",
+            "sterna drs pool list",
+            "sterna drs pool show gold",
+            "sterna drs pool add gold web",
+            "sterna drs pool remove gold web",
+            "sterna drs pool delete gold",
+            "sterna drs rule affinity near web db",
+            "sterna drs rule anti-affinity far web db mail --must",
+            "sterna drs rule host pin web db --on a b --must",
+            "sterna drs rule host off web --not-on a",
+            "sterna drs rule list",
+            "sterna drs rule remove far",
             "sterna drs status",
             "sterna drs recommend --json",
             "sterna drs explain web",
             "sterna drs apply",
             "sterna drs apply web --qmp /run/web-b.qmp --rate 200M --detach",
             "sterna drs apply 1 --json",
+            "sterna drs migration list",
+            // Old spellings.
+            "sterna pool list",
+            "sterna rule affinity near web db",
             "sterna drs moves",
             "sterna drs cancel 3",
             "sterna drs set --automation full",
@@ -407,16 +411,16 @@ mod tests {
             "sterna host add a --cpu 16",
             "sterna host add a --cpu many --memory 64G",
             "sterna host assign a",
-            "sterna pool create gold --shares 5 --cpu-shares 5",
-            "sterna pool set gold",
-            "sterna rule affinity near web",
-            "sterna rule host pin web",
-            "sterna rule host pin web --on a --not-on b",
+            "sterna drs pool create gold --shares 5 --cpu-shares 5",
+            "sterna drs pool set gold",
+            "sterna drs rule affinity near web",
+            "sterna drs rule host pin web",
+            "sterna drs rule host pin web --on a --not-on b",
             "sterna drs set",
             "sterna drs set --threshold 6",
             "sterna drs set --automation sometimes",
             "sterna drs apply --qmp /run/web-b.qmp",
-            "sterna drs cancel web",
+            "sterna drs migration cancel web",
             "sterna host program b",
             "sterna drs set --round 10",
         ] {
@@ -439,8 +443,8 @@ mod tests {
             "sterna bench",
             "sterna vm",
             "sterna host",
-            "sterna pool",
-            "sterna rule",
+            "sterna drs pool",
+            "sterna drs rule",
             "sterna drs",
         ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;

@@ -29,9 +29,10 @@ use sterna_console::table::wrap;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    advise, class, datastore, disk, drs, host, migrate, migration, plan, policy, pool,
-    predict, rule, serve, status, storage_drs, top, vm,
+    advise, class, datastore, disk, drs, host, migrate, migration, plan, policy, predict,
+    serve, status, storage_drs, top, vm,
 };
+use crate::common::renamed;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -97,8 +98,14 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::StorageDrs(command) => storage_drs::run(command, &link, output),
         Command::Vm(command) => vm::run(command, &link, output),
         Command::Host(command) => host::run(command, &link, output),
-        Command::Pool(command) => pool::run(command, &link, output),
-        Command::Rule(command) => rule::run(command, &link, output),
+        Command::Pool(command) => {
+            renamed("pool", "drs pool");
+            drs::pool::run(command, &link, output)
+        }
+        Command::Rule(command) => {
+            renamed("rule", "drs rule");
+            drs::rule::run(command, &link, output)
+        }
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status(args) => status::run(args, &link, output),
         Command::Top(args) => top::run(&args, &link, output),

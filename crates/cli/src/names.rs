@@ -158,11 +158,8 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match (path.as_slice(), arg.get_id().as_str()) {
         // These are new.
-        (["disk" | "class" | "pool", "create"] | [_, "add" | "import"], "name")
-            if path != ["class", "add"] && path != ["pool", "add"] =>
-        {
-            None
-        }
+        (["disk" | "class", "create"] | ["drs", "pool", "create"], "name") => None,
+        ([_, "add" | "import"], "name") if path != ["class", "add"] => None,
         (["disk", _], "name")
         | (["migrate" | "predict"], "disk")
         | (["class", _], "disks") => Some(Kind::Disk),
@@ -178,12 +175,12 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["storage-drs", "rule", _], "disks") => Some(Kind::Disk),
         (["storage-drs", "rule", "remove"], "name") => Some(Kind::StorageRule),
         (["vm", _], "name")
-        | (["host" | "pool" | "drs", _], "vm")
-        | (["rule", _], "vms") => Some(Kind::Vm),
-        (["drs", "cancel"], "id") => Some(Kind::OpenTransfer),
+        | (["host" | "drs", _] | ["drs", "pool", _], "vm")
+        | (["drs", "rule", _], "vms") => Some(Kind::Vm),
+        (["drs", "migration", "cancel"], "id") => Some(Kind::OpenTransfer),
         (["host", _], "name" | "host") => Some(Kind::Host),
-        (["pool", _], "name") => Some(Kind::Pool),
-        (["rule", "remove"], "name") => Some(Kind::Rule),
+        (["drs", "pool", _], "name") => Some(Kind::Pool),
+        (["drs", "rule", "remove"], "name") => Some(Kind::Rule),
         (["vm", _], "device") => Some(Kind::Device),
         (["migration", "show"], "id") => Some(Kind::Migration),
         (["migration", _], "id") => Some(Kind::OpenMigration),
@@ -340,16 +337,16 @@ mod tests {
             ("host show ", Kind::Host),
             ("host assign ", Kind::Host),
             ("host assign a ", Kind::Vm),
-            ("pool add ", Kind::Pool),
-            ("pool add gold ", Kind::Vm),
-            ("pool create inner --parent ", Kind::Pool),
-            ("rule remove ", Kind::Rule),
-            ("rule affinity near web ", Kind::Vm),
-            ("rule host pin web --on ", Kind::Host),
+            ("drs pool add ", Kind::Pool),
+            ("drs pool add gold ", Kind::Vm),
+            ("drs pool create inner --parent ", Kind::Pool),
+            ("drs rule remove ", Kind::Rule),
+            ("drs rule affinity near web ", Kind::Vm),
+            ("drs rule host pin web --on ", Kind::Host),
             ("host program ", Kind::Host),
             ("drs explain ", Kind::Vm),
             ("drs apply ", Kind::Vm),
-            ("drs cancel ", Kind::OpenTransfer),
+            ("drs migration cancel ", Kind::OpenTransfer),
         ] {
             let found = of(line).unwrap_or_else(|| panic!("{line}: nothing"));
             assert_eq!((found.kind, found.begun.as_str()), (kind, ""), "{line}");
@@ -374,8 +371,8 @@ mod tests {
             "vm add ",
             "storage-drs rule together ",
             "host add ",
-            "pool create ",
-            "rule affinity ",
+            "drs pool create ",
+            "drs rule affinity ",
             "vm adopt web vda --name ",
             "vm release web vda --to ",
             "migrate db ",

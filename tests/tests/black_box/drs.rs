@@ -76,45 +76,51 @@ fn hosts_pools_and_rules_are_made_shown_and_forgotten() {
     assign(&stage, "a", &["vm0"]);
     daemon.sterna("host remove a").fails_with(&["vm vm0 is on host a"]);
     // Eight processors in all.
-    daemon.sterna("pool create gold --cpu-reservation 4 --shares 2000").ok();
-    let refused = daemon.sterna("pool create more --cpu-reservation 5");
+    daemon.sterna("drs pool create gold --cpu-reservation 4 --shares 2000").ok();
+    let refused = daemon.sterna("drs pool create more --cpu-reservation 5");
     refused.fails_with(&["reserve 9 processors", "all hosts have 8"]);
-    let inner = daemon.sterna("pool create inner --parent gold --cpu-reservation 5");
+    let inner = daemon.sterna("drs pool create inner --parent gold --cpu-reservation 5");
     inner.fails_with(&["in pool gold"]);
-    daemon.sterna("pool create inner --parent gold --memory-limit 32M").ok();
-    daemon.sterna("pool add inner vm0").ok();
-    daemon.sterna("pool remove gold vm0").fails_with(&["vm0 is not in pool gold"]);
-    daemon.sterna("pool delete gold").fails_with(&["pool inner is in pool gold"]);
+    daemon.sterna("drs pool create inner --parent gold --memory-limit 32M").ok();
+    daemon.sterna("drs pool add inner vm0").ok();
+    daemon.sterna("drs pool remove gold vm0").fails_with(&["vm0 is not in pool gold"]);
+    daemon.sterna("drs pool delete gold").fails_with(&["pool inner is in pool gold"]);
     all_seen(&stage);
-    let pool = daemon.json("pool show inner");
+    let pool = daemon.json("drs pool show inner");
     assert_eq!(pool["vms"], Value::from(vec!["vm0"]), "{pool:#}");
     // It holds 64 MiB, and is held to the half.
     assert_eq!(pool["entitled"]["memory"], (32 * MIB) as f64, "{pool:#}");
     let told = daemon.json("drs status");
     assert_eq!(told["vms"][0]["score"].as_f64(), Some(50.0), "{told:#}");
-    daemon.sterna("rule anti-affinity far vm0 vm1 --must").ok();
+    daemon.sterna("drs rule anti-affinity far vm0 vm1 --must").ok();
     // What only should hold is refused as well if it never can.
-    daemon.sterna("rule affinity near vm0 vm1").fails_with(&["vm0 and vm1"]);
-    let both = daemon.sterna("rule affinity always vm0 vm1 --must");
+    daemon.sterna("drs rule affinity near vm0 vm1").fails_with(&["vm0 and vm1"]);
+    let both = daemon.sterna("drs rule affinity always vm0 vm1 --must");
     both.fails_with(&[
         "other rules keep vm0 and vm1 together, and rule far would keep them apart",
     ]);
-    daemon.sterna("rule host pin vm0 --on a --must").ok();
+    daemon.sterna("drs rule host pin vm0 --on a --must").ok();
     daemon.sterna("host remove b").fails_with(&["2 VMs apart", "1 hosts for them"]);
-    let nowhere = daemon.sterna("rule host off vm0 --not-on a --must");
+    let nowhere = daemon.sterna("drs rule host off vm0 --not-on a --must");
     nowhere.fails_with(&["no host would be allowed for vm0"]);
-    for list in ["host list", "pool list", "rule list", "drs status", "drs recommend"] {
+    for list in
+        ["host list", "drs pool list", "drs rule list", "drs status", "drs recommend"]
+    {
         fits(&daemon.sterna(list).ok().stdout);
     }
+    // The old spelling works, and says the new one.
+    let old = daemon.sterna("pool list");
+    assert_eq!(old.stdout, daemon.sterna("drs pool list").ok().stdout);
+    assert!(old.stderr.contains("is now `sterna drs pool`"), "{}", old.stderr);
     // What a machine was in goes with it.
     daemon.sterna("vm remove vm1").ok();
-    let rules = daemon.json("rule list");
+    let rules = daemon.json("drs rule list");
     assert_eq!(rules[0]["vms"], Value::from(vec!["vm0"]), "{rules:#}");
     for rule in ["far", "pin"] {
-        daemon.sterna(&format!("rule remove {rule}")).ok();
+        daemon.sterna(&format!("drs rule remove {rule}")).ok();
     }
-    daemon.sterna("pool delete inner").ok();
-    daemon.sterna("pool delete gold").ok();
+    daemon.sterna("drs pool delete inner").ok();
+    daemon.sterna("drs pool delete gold").ok();
     daemon.sterna("host unassign vm0").ok();
     daemon.sterna("host remove a").ok();
     assert_eq!(daemon.json("host list").as_array().map(Vec::len), Some(1));
@@ -125,7 +131,7 @@ fn a_rule_that_must_hold_is_put_right_and_then_all_rests() {
     let Some((mut stage, _machines)) = stage(2) else { return };
     assign(&stage, "a", &["vm0", "vm1"]);
     all_seen(&stage);
-    let added = stage.daemon.sterna("rule anti-affinity far vm0 vm1 --must").ok();
+    let added = stage.daemon.sterna("drs rule anti-affinity far vm0 vm1 --must").ok();
     assert!(added.stdout.contains("The rule is violated now"), "{}", added.stdout);
     let told = stage.daemon.json("drs recommend");
     let one = &told["moves"][0];
@@ -158,7 +164,7 @@ fn a_machine_that_stands_still_is_not_recommended_and_says_so() {
     let _still = names.map(|name| started(&stage, name, &["-S", "-mem-prealloc"]));
     assign(&stage, "a", &names);
     all_seen(&stage);
-    stage.daemon.sterna("rule anti-affinity far still0 still1 --must").ok();
+    stage.daemon.sterna("drs rule anti-affinity far still0 still1 --must").ok();
     let told = stage.daemon.json("drs recommend");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
     let words = stage.daemon.sterna("drs explain still0").ok().stdout;
@@ -181,12 +187,12 @@ fn loads_are_evened_out_and_each_refusal_has_a_reason() {
     assert!(worth["benefit"].as_f64() > worth["cost"].as_f64(), "{told:#}");
     assert_eq!(told["moves"].as_array().map(Vec::len), Some(1), "{told:#}");
     // Held together they stay, and that is said.
-    daemon.sterna("rule affinity near vm0 vm1 vm2 --must").ok();
+    daemon.sterna("drs rule affinity near vm0 vm1 vm2 --must").ok();
     let told = daemon.json("drs recommend");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
     let reason = told["staying"][0]["reason"].as_str().expect("a reason");
     assert_eq!(reason, "at b rule near would be violated");
-    daemon.sterna("rule remove near").ok();
+    daemon.sterna("drs rule remove near").ok();
     // One that somebody moves by himself is left alone.
     assign(&stage, "b", &["vm2"]);
     assign(&stage, "a", &["vm2"]);
@@ -214,8 +220,8 @@ fn what_makes_no_sense_is_refused() {
         "drs set --threshold 0",
         "drs set --hold 61",
         "host add a --cpu -1 --memory 1G",
-        "rule affinity near vm0",
-        "pool set gold",
+        "drs rule affinity near vm0",
+        "drs pool set gold",
     ] {
         daemon.sterna(wrong).is_usage_error();
     }
@@ -224,14 +230,16 @@ fn what_makes_no_sense_is_refused() {
     daemon.sterna("drs set --round 1h --cooldown 1.5h").ok();
     let set = daemon.json("drs set --hold 2");
     assert_eq!((&set["round_s"], &set["cooldown_s"]), (&3600.into(), &5400.into()));
-    daemon.sterna("pool create p --cpu-reservation 1").fails_with(&["all hosts have 0"]);
-    daemon.sterna("pool create p --parent q").fails_with(&["there is no pool q"]);
-    daemon.sterna("pool create p --shares 0").fails_with(&["0 shares"]);
     daemon
-        .sterna("pool create p --cpu-limit 1 --cpu-reservation 2")
+        .sterna("drs pool create p --cpu-reservation 1")
+        .fails_with(&["all hosts have 0"]);
+    daemon.sterna("drs pool create p --parent q").fails_with(&["there is no pool q"]);
+    daemon.sterna("drs pool create p --shares 0").fails_with(&["0 shares"]);
+    daemon
+        .sterna("drs pool create p --cpu-limit 1 --cpu-reservation 2")
         .fails_with(&["limit"]);
-    daemon.sterna("rule affinity near x y").fails_with(&["there is no vm x"]);
-    daemon.sterna("rule remove near").fails_with(&["there is no rule near"]);
+    daemon.sterna("drs rule affinity near x y").fails_with(&["there is no vm x"]);
+    daemon.sterna("drs rule remove near").fails_with(&["there is no rule near"]);
     daemon.sterna("drs explain x").fails_with(&["there is no vm x"]);
     let words = daemon.sterna("drs status").ok().stdout;
     assert!(words.contains("sterna host add"), "{words}");

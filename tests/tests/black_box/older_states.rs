@@ -79,6 +79,7 @@ impl Kept {
             "storage-drs" => "rules".to_owned(),
             "class" => "classes".to_owned(),
             "policy" => "policies".to_owned(),
+            "drs" => "pools".to_owned(),
             noun => format!("{noun}s"),
         };
         let now = self.daemon.json(list);
@@ -122,7 +123,7 @@ fn the_state_of_each_release_is_opened_with_all_that_is_in_it() {
             kept.has("policy list", &["id", "class", "goal", "schedule"]);
             kept.has("storage-drs rule list", &["name", "wish", "strength", "disks"]);
             kept.has("host list", &["name"]);
-            kept.has("pool list", &["name"]);
+            kept.has("drs pool list", &["name"]);
             kept.has("plan list", &["id", "state", "datastore"]);
             kept.reads("db", b'A', 4 * MIB);
             kept.reads("log", b'B', 2 * MIB);

@@ -31,7 +31,7 @@ fn refuses(setting: &Setting) {
     daemon.sterna(&to(setting.source.socket())).fails_with(&["belongs to VM web"]);
     let nobody = setting.stage.scratch.socket("nobody.qmp");
     daemon.sterna(&to(&nobody)).fails_with(&["cannot go to", "-incoming defer"]);
-    daemon.sterna("drs cancel 5").fails_with(&["there is no transfer 5"]);
+    daemon.sterna("drs migration cancel 5").fails_with(&["there is no transfer 5"]);
     daemon.sterna("host program c /bin/true").fails_with(&["there is no host c"]);
     daemon.sterna("host program b start").fails_with(&["not an absolute path"]);
     for (program, why) in [
@@ -76,7 +76,7 @@ fn a_guest_that_writes_moves_and_nothing_is_lost() {
     fits(&said);
     setting.runs_on("b", there.socket());
     assert!(setting.source.has_ended(), "the QEMU that it has left ends");
-    fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
+    fits(&setting.stage.daemon.sterna("drs migration list").ok().stdout);
     // It is where it should be.
     let told = setting.stage.daemon.json("drs recommend");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
@@ -101,7 +101,7 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     daemon.sterna("vm remove web").fails_with(&busy);
     daemon.sterna("host assign b web").fails_with(&busy);
     daemon.sterna("host remove b").fails_with(&busy);
-    daemon.sterna(&format!("drs cancel {id}")).ok();
+    daemon.sterna(&format!("drs migration cancel {id}")).ok();
     let ended = setting.reaches(id, "cancelled", REPORTED);
     assert_eq!(ended["reason"], Value::Null, "{ended:#}");
     setting.runs_on("a", &old);
@@ -134,7 +134,7 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     assert!(why.contains("does not accept the guest"), "{why}");
     there.go_on();
     setting.runs_on("a", &old);
-    fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
+    fits(&setting.stage.daemon.sterna("drs migration list").ok().stdout);
     setting.watched.went_on();
 }
 
@@ -212,8 +212,12 @@ fn a_daemon_that_is_killed_finds_the_guest_and_has_it_run_where_it_has_come() {
     let mut source = source.expect("it is there");
     for (round, (command, when)) in MOMENTS.into_iter().enumerate() {
         let (to, name) = (["b", "a"][round % 2], format!("web{round}"));
-        setting.stage.daemon.sterna("rule remove pin").ok();
-        setting.stage.daemon.sterna(&format!("rule host pin web --on {to} --must")).ok();
+        setting.stage.daemon.sterna("drs rule remove pin").ok();
+        setting
+            .stage
+            .daemon
+            .sterna(&format!("drs rule host pin web --on {to} --must"))
+            .ok();
         setting.recommended();
         let there = setting.waiting(&name);
         let other = Between::start(&setting.stage.scratch, &name, there.socket());
@@ -257,7 +261,7 @@ fn a_guest_that_has_run_at_the_other_qemu_never_goes_on_with_its_older_memory() 
     let ended = setting.reaches(id, "completed", seconds(20));
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("does not run there: QEMU reports shutdown"), "{why}");
-    fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
+    fits(&setting.stage.daemon.sterna("drs migration list").ok().stdout);
     let shown = setting.stage.daemon.json("vm show web");
     assert_eq!(shown["qmp"], other.socket().display().to_string(), "{shown:#}");
     until("the QEMU that it has left to end", REPORTED, || {
@@ -280,7 +284,7 @@ fn a_connection_that_breaks_is_no_qemu_that_has_ended() {
     std::thread::sleep(seconds(3));
     let one = setting.transfer(id);
     assert_eq!((&one["state"], &one["stuck"]), (&"copying".into(), &false.into()));
-    setting.stage.daemon.sterna(&format!("drs cancel {id}")).ok();
+    setting.stage.daemon.sterna(&format!("drs migration cancel {id}")).ok();
     let ended = setting.reaches(id, "cancelled", REPORTED);
     assert_eq!(ended["reason"], Value::Null, "{ended:#}");
     setting.runs_on("a", source.socket());
@@ -420,11 +424,11 @@ fn what_is_recommended_is_moved_by_itself_if_that_is_wished() {
     daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
     daemon.sterna(&format!("host program b {}", program.display())).ok();
     daemon.sterna("host assign a web").ok();
-    daemon.sterna("rule remove pin").ok();
-    daemon.sterna("rule host pin web --on b --must").ok();
+    daemon.sterna("drs rule remove pin").ok();
+    daemon.sterna("drs rule host pin web --on b --must").ok();
     daemon.sterna("drs set --automation partial").ok();
     let moved = until("it to be moved", seconds(30), || {
-        let told = daemon.json("drs moves");
+        let told = daemon.json("drs migration list");
         Some(told[0].clone()).filter(|one| one["state"] == "completed")
     });
     assert_eq!(moved["automatic"], true, "{moved:#}");

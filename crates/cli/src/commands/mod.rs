@@ -15,9 +15,7 @@ pub(crate) mod migrate;
 pub(crate) mod migration;
 pub(crate) mod plan;
 pub(crate) mod policy;
-pub(crate) mod pool;
 pub(crate) mod predict;
-pub(crate) mod rule;
 pub(crate) mod serve;
 #[cfg(feature = "sim")]
 pub(crate) mod sim;

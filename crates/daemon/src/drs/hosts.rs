@@ -109,7 +109,7 @@ impl Daemon {
             if let Some(one) = goes {
                 let message = format!("VM {} is being migrated to host {name}", one.vm);
                 let hint = format!(
-                    "wait for the VM migration, or `sterna drs cancel {}`",
+                    "wait for the VM migration, or `sterna drs migration cancel {}`",
                     one.id
                 );
                 return Err(Error::in_use(message).hint(hint));
@@ -119,8 +119,10 @@ impl Daemon {
             };
             if let Some(rule) = roll.rules.iter().find(names_it) {
                 let message = format!("rule {} names host {name}", rule.name);
-                let hint =
-                    format!("remove the rule first: `sterna rule remove {}`", rule.name);
+                let hint = format!(
+                    "remove the rule first: `sterna drs rule remove {}`",
+                    rule.name
+                );
                 return Err(Error::in_use(message).hint(hint));
             }
             let mut next = roll.clone();

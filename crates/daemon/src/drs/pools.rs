@@ -89,7 +89,7 @@ impl Daemon {
                 let seat = seat_of(roll, vm);
                 if seat.pool.as_deref() != Some(name) {
                     let message = format!("vm {vm} is not in pool {name}");
-                    let hint = format!("see `sterna pool show {name}`");
+                    let hint = format!("see `sterna drs pool show {name}`");
                     return Err(Error::invalid(message).hint(hint));
                 }
                 entries.push(Entry::Seat(SeatRecord { pool: None, ..seat }));
@@ -108,7 +108,7 @@ impl Daemon {
             if let Some(inner) = roll.pools.iter().find(inside) {
                 let message = format!("pool {} is in pool {name}", inner.name);
                 let hint = format!(
-                    "delete that pool first: `sterna pool delete {}`",
+                    "delete that pool first: `sterna drs pool delete {}`",
                     inner.name
                 );
                 return Err(Error::in_use(message).hint(hint));

@@ -54,7 +54,7 @@ impl Daemon {
         let roll = self.drs.ledger.change(&mut |roll| {
             if roll.rules.iter().any(|rule| rule.name == record.name) {
                 let message = format!("there is a rule {} already", record.name);
-                let hint = "choose another name, or see `sterna rule list`";
+                let hint = "choose another name, or see `sterna drs rule list`";
                 return Err(Error::new(sterna_api::ErrorCode::Exists, message).hint(hint));
             }
             if roll.rules.len() >= RULES_MAX {
@@ -94,7 +94,7 @@ fn check_shape(rule: &RuleRecord) -> Result<()> {
     let (vms, hosts) = (rule.vms.len(), rule.hosts.len());
     if about_hosts && (vms == 0 || hosts == 0) {
         let message = "a rule about hosts needs at least one VM and one host";
-        return Err(Error::invalid(message).hint("see `sterna rule host --help`"));
+        return Err(Error::invalid(message).hint("see `sterna drs rule host --help`"));
     }
     if !about_hosts && vms < 2 {
         let message = "an affinity rule needs at least two VMs";
@@ -129,7 +129,7 @@ pub(super) fn check_rules(roll: &Roll, vms: &[String]) -> Result<()> {
         ),
     };
     Err(Error::invalid(message).hint(
-        "see `sterna rule list` and `sterna host list`; remove the conflicting rule \
+        "see `sterna drs rule list` and `sterna host list`; remove the conflicting rule \
          first",
     ))
 }

@@ -213,11 +213,15 @@ impl Daemon {
         self.drs.ledger.change(&mut |roll| {
             let Some(one) = roll.transfers.iter().find(|one| one.id == id) else {
                 let message = format!("transfer {id} of {} has ended", ended.vm);
-                return Err(Error::invalid(message).hint("see `sterna drs moves`"));
+                return Err(
+                    Error::invalid(message).hint("see `sterna drs migration list`")
+                );
             };
             if one.step == TransferStep::Committed {
                 let message = format!("transfer {id} of {} is switching over", one.vm);
-                return Err(Error::in_use(message).hint("see `sterna drs moves`"));
+                return Err(
+                    Error::in_use(message).hint("see `sterna drs migration list`")
+                );
             }
             Ok(vec![Entry::Transfer(TransferRecord { cancel: true, ..one.clone() })])
         })?;
@@ -251,7 +255,7 @@ impl Daemon {
 }
 
 fn no_such(id: u64) -> Error {
-    Error::not_found("transfer", id).hint("see `sterna drs moves`")
+    Error::not_found("transfer", id).hint("see `sterna drs migration list`")
 }
 
 /// Refuses a machine that is on its way.
@@ -259,6 +263,7 @@ fn no_transfer(open: &[TransferRecord], vm: &str) -> Result<()> {
     let Some(one) = open.iter().find(|one| one.vm == vm) else { return Ok(()) };
     let (id, to) = (one.id, &one.design.to);
     let message = format!("VM {vm} is being migrated to host {to}: transfer {id}");
-    let hint = format!("wait for the VM migration, or `sterna drs cancel {id}`");
+    let hint =
+        format!("wait for the VM migration, or `sterna drs migration cancel {id}`");
     Err(Error::in_use(message).hint(hint))
 }

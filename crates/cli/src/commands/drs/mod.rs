@@ -1,6 +1,8 @@
-//! `sterna drs`: which virtual machines should be on other hosts, why others stay, and what
-//! is done about it.
+//! `sterna drs`: which VMs should be on other hosts, why others stay, and what is done about
+//! it; and the pools and rules that DRS goes by.
 
+pub(crate) mod pool;
+pub(crate) mod rule;
 mod transfers;
 
 use clap::{ArgGroup, Subcommand, ValueEnum};
@@ -15,10 +17,13 @@ use sterna_console::table::{Cell, Column, Pairs, Style, Table, wrap};
 use sterna_console::terms::NOTHING;
 use sterna_core::{Bytes, Nanos};
 
+use self::pool::PoolCommand;
+use self::rule::RuleCommand;
 use self::transfers::How;
 use crate::commands::host::{self, load, processors};
 use crate::commands::migrate::parse_rate;
 use crate::common::guard::parse_long;
+use crate::common::renamed;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrsCommand {
@@ -47,11 +52,22 @@ pub(crate) enum DrsCommand {
         #[arg(long)]
         detach: bool,
     },
-    /// List running and ended VM migrations
+    /// VM migrations: running and ended
+    #[command(subcommand)]
+    Migration(VmMigrationCommand),
+    /// Resource pools: reservations, limits and shares of VMs
+    #[command(subcommand)]
+    Pool(PoolCommand),
+    /// Affinity rules for VMs and hosts
+    #[command(subcommand)]
+    Rule(RuleCommand),
+    /// The old spelling of `sterna drs migration list`
+    #[command(hide = true)]
     Moves,
-    /// Cancel a running VM migration; the VM stays on its host
+    /// The old spelling of `sterna drs migration cancel`
+    #[command(hide = true)]
     Cancel {
-        /// The VM migration's number (see `sterna drs moves`)
+        /// The VM migration's number (see `sterna drs migration list`)
         id: u64,
     },
     /// Change the automation and when DRS recommends
@@ -84,6 +100,18 @@ pub(crate) enum DrsCommand {
     },
 }
 
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum VmMigrationCommand {
+    /// List running and ended VM migrations
+    #[command(visible_alias = "ls")]
+    List,
+    /// Cancel a running VM migration; the VM stays on its host
+    Cancel {
+        /// The VM migration's number (see `sterna drs migration list`)
+        id: u64,
+    },
+}
+
 /// What is moved by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DrsAutomation {
@@ -111,30 +139,33 @@ pub(crate) fn run(
     link: &Link,
     output: Output,
 ) -> anyhow::Result<()> {
-    link.ask(async move |client| match command {
+    match command {
+        DrsCommand::Pool(command) => pool::run(command, link, output),
+        DrsCommand::Rule(command) => rule::run(command, link, output),
+        DrsCommand::Migration(command) => migration(command, link, output),
+        DrsCommand::Moves => {
+            renamed("drs moves", "drs migration list");
+            migration(VmMigrationCommand::List, link, output)
+        }
+        DrsCommand::Cancel { id } => {
+            renamed("drs cancel", "drs migration cancel");
+            migration(VmMigrationCommand::Cancel { id }, link, output)
+        }
         DrsCommand::Status => {
-            let told = client.drs().await?;
+            let told = link.ask(async |client| Ok(client.drs().await?))?;
             output.answer(&told, |told| status(told, output))
         }
         DrsCommand::Recommend => {
-            let told = client.drs_advice().await?;
+            let told = link.ask(async |client| Ok(client.drs_advice().await?))?;
             output.answer(&told, |told| advice(told, output))
         }
         DrsCommand::Explain { vm } => {
-            let told = client.explain_vm(&vm).await?;
+            let told = link.ask(async |client| Ok(client.explain_vm(&vm).await?))?;
             output.answer(&told, |told| explanation(told, output))
         }
-        DrsCommand::Apply { vm, qmp, rate, detach } => {
+        DrsCommand::Apply { vm, qmp, rate, detach } => link.ask(async move |client| {
             transfers::apply(client, vm, &How { qmp, rate, detach }, output).await
-        }
-        DrsCommand::Moves => {
-            let all = client.transfers().await?;
-            output.answer(&all, |all| transfers::list(all, output))
-        }
-        DrsCommand::Cancel { id } => {
-            let one = client.cancel_transfer(id).await?;
-            output.answer(&one, transfers::cancelling)
-        }
+        }),
         DrsCommand::Set { automation, threshold, round, hold, cooldown, moves } => {
             // What is left of a second is not meant.
             let seconds = |span: Nanos| span.as_secs_f64().round() as u64;
@@ -142,10 +173,27 @@ pub(crate) fn run(
             let automation = automation.map(Into::into);
             let change =
                 ChangeDrs { threshold, round_s, hold, cooldown_s, moves, automation };
-            let set = client.change_drs(&change).await?;
+            let set = link.ask(async |client| Ok(client.change_drs(&change).await?))?;
             output.answer(&set, |set| paragraph(&settings(set)))
         }
-    })
+    }
+}
+
+fn migration(
+    command: VmMigrationCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    match command {
+        VmMigrationCommand::List => {
+            let all = link.ask(async |client| Ok(client.transfers().await?))?;
+            output.answer(&all, |all| transfers::list(all, output))
+        }
+        VmMigrationCommand::Cancel { id } => {
+            let one = link.ask(async |client| Ok(client.cancel_transfer(id).await?))?;
+            output.answer(&one, transfers::cancelling)
+        }
+    }
 }
 
 /// `Threshold 3; a look every 60 s, ...`.

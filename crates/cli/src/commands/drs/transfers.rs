@@ -122,7 +122,7 @@ async fn to_the_end(
             code: ErrorCode::Interrupted,
             message: format!("no longer waiting; transfer {id} continues"),
             hint: format!(
-                "`sterna drs moves` shows its progress, `sterna drs cancel {id}` \
+                "`sterna drs migration list` shows its progress, `sterna drs migration cancel {id}` \
                  cancels it"
             ),
         }
@@ -185,7 +185,7 @@ fn check(end: &Transfer) -> anyhow::Result<()> {
         _ => failure(
             ErrorCode::Paused,
             format!("transfer {id} of {vm} cannot continue{why}"),
-            "Sterna tries again every second; see `sterna drs moves`".into(),
+            "Sterna tries again every second; see `sterna drs migration list`".into(),
         ),
     }
 }
@@ -223,7 +223,7 @@ fn outcome(one: &Transfer, output: Output) -> String {
     let Transfer { id, vm, from, to, .. } = one;
     let Some(report) = one.report.filter(|_| one.state.ended()) else {
         return format!(
-            "Transfer {id} of {vm} from {from} to {to} has begun.\n  sterna drs moves\n"
+            "Transfer {id} of {vm} from {from} to {to} has begun.\n  sterna drs migration list\n"
         );
     };
     let mut pairs = Pairs::new();
@@ -285,7 +285,7 @@ pub(super) fn list(all: &[Transfer], output: Output) -> String {
 /// What is said of one that is to be given up.
 pub(super) fn cancelling(one: &Transfer) -> String {
     format!(
-        "Transfer {} of {} is given up; it runs on {}.\n  sterna drs moves",
+        "Transfer {} of {} is given up; it runs on {}.\n  sterna drs migration list",
         one.id, one.vm, one.from
     )
 }

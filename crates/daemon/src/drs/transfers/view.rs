@@ -10,16 +10,18 @@ impl Daemon {
     pub(crate) fn stuck_transfers(&self) -> Result<Vec<Warning>> {
         let roll = self.drs.ledger.read()?;
         let open = roll.transfers.iter().map(|one| self.view_transfer(one));
-        let warning = |one: Transfer| Warning {
+        let warning = |one: Transfer| {
+            Warning {
             about: format!("vm {}", one.vm),
             message: format!(
                 "transfer {} cannot continue: {}",
                 one.id,
                 one.reason.unwrap_or_default()
             ),
-            hint: "Sterna tries again every second; check both QEMUs: `sterna drs moves \
+            hint: "Sterna tries again every second; check both QEMUs: `sterna drs migration list \
                    --json` gives their sockets"
                 .into(),
+        }
         };
         Ok(open.filter(|one| one.stuck).map(warning).collect())
     }

@@ -35,7 +35,7 @@ pub(crate) enum RuleCommand {
         must: bool,
     },
     /// Keep VMs on some hosts, or off some hosts
-    #[command(override_usage = "sterna rule host <NAME> <VM>... <--on|--not-on> <HOST>...",
+    #[command(override_usage = "sterna drs rule host <NAME> <VM>... <--on|--not-on> <HOST>...",
         group(ArgGroup::new("where").required(true).args(["on", "not_on"])))]
     Host {
         /// The rule's name
@@ -125,7 +125,7 @@ fn told(rule: &Rule) -> String {
 
 fn list(all: &[Rule], output: Output) -> String {
     if all.is_empty() {
-        return "No rules yet. Make one: sterna rule anti-affinity NAME VM VM".into();
+        return "No rules yet. Make one: sterna drs rule anti-affinity NAME VM VM".into();
     }
     let mut table = Table::new(&[
         ("RULE", Column::Flexible),

@@ -25,7 +25,7 @@ pub(crate) enum PoolCommand {
         terms: TermsArgs,
     },
     /// Change a pool's reservations, limits and shares
-    #[command(override_usage = "sterna pool set <NAME> [OPTIONS]",
+    #[command(override_usage = "sterna drs pool set <NAME> [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true).args([
         "cpu_reservation", "cpu_limit", "cpu_shares", "memory_reservation",
         "memory_limit", "memory_shares", "shares",
@@ -199,7 +199,8 @@ fn terms(terms: &PoolTerms, amount: fn(f64) -> String) -> String {
 
 fn list(all: &[Pool], output: Output) -> String {
     if all.is_empty() {
-        return "No pools yet. Make one: sterna pool create NAME --shares 2000".into();
+        return "No pools yet. Make one: sterna drs pool create NAME --shares 2000"
+            .into();
     }
     let mut table = Table::new(&[
         ("POOL", Column::Flexible),
