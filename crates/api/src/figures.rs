@@ -28,6 +28,10 @@ pub struct Application {
     pub during: Option<Figures>,
     /// The worst window's 99th percentile so far, in microseconds.
     pub worst_p99_us: Option<f64>,
+    /// Seconds in which a window's 99th percentile was above the guard's bound; nothing if
+    /// the guard has no such bound.
+    #[serde(default)]
+    pub above_p99_s: Option<f64>,
 }
 
 impl Application {

@@ -80,8 +80,9 @@ impl Watch {
         }
     }
 
-    /// Adds the disk's next window.
-    pub(crate) fn add(&mut self, window: &Window) {
+    /// Adds the disk's next window, while so much is the bound of its percentile, in
+    /// microseconds.
+    pub(crate) fn add(&mut self, window: &Window, bound: Option<u64>) {
         self.now.extend(window);
         if self.now.span < NOTICED {
             return;
@@ -91,6 +92,11 @@ impl Watch {
         let noticed = figures(&now);
         self.application.worst_p99_us =
             worse(self.application.worst_p99_us, noticed.p99_us);
+        if let Some(bound) = bound {
+            let is_above = noticed.p99_us.is_some_and(|p99| p99 > bound as f64);
+            let above = if is_above { noticed.window_s } else { 0.0 };
+            *self.application.above_p99_s.get_or_insert(0.0) += above;
+        }
         self.application.now = Some(noticed);
         self.application.during = Some(together(self.earlier, figures(&self.during)));
     }
@@ -127,8 +133,17 @@ mod tests {
 
     fn add(watch: &mut Watch, ticks: usize, window: &Window) {
         for _ in 0..ticks {
-            watch.add(window);
+            watch.add(window, None);
         }
+    }
+
+    #[test]
+    fn how_long_the_percentile_was_above_its_bound_is_counted() {
+        let mut watch = Watch::new(Application::default());
+        for (micros, bound) in [(100, None), (9000, Some(5000)), (100, Some(5000))] {
+            (0..5).for_each(|_| watch.add(&tick(10, micros), bound));
+        }
+        assert_eq!(watch.application().above_p99_s, Some(0.5));
     }
 
     #[test]

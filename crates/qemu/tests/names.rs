@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 #[track_caller]
 fn is_there(error: &QemuError) {
     assert!(error.is_silent() && !error.is_gone(), "{error}");
-    assert!(error.to_string().contains("yet somebody listens"), "{error}");
+    assert!(error.to_string().contains("but a process still listens there"), "{error}");
 }
 
 /// Somebody starts a QEMU with the same monitor, which ends as the image is locked.

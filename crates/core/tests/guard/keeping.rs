@@ -183,5 +183,5 @@ fn where_the_least_copying_costs_too_much_it_is_said_within_thirty_seconds() {
     let after = said.unwrap_or(0) + 1;
     assert!(record.kept(after..after + 4) > 0.999, "the copy waits for gaps");
     let why = record.statuses[after].to_string();
-    assert!(why.starts_with("unreachable: even 256 KiB/s of copying cost"), "{why}");
+    assert!(why.starts_with("unreachable: even a copy at 256 KiB/s costs"), "{why}");
 }

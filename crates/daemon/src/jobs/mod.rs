@@ -216,7 +216,8 @@ impl Job {
     fn watch(&self, window: &Window) {
         let mut state = lock(&self.state);
         if state.running {
-            state.watch.add(window);
+            let bound = state.asked.p99_us;
+            state.watch.add(window, bound);
         }
     }
 

@@ -96,7 +96,7 @@ mod tests {
         };
         assert_eq!(
             rests(rest(false, false)),
-            "it has moved 30 min ago; it rests for 4 h more, unless --ignore-rest is asked"
+            "it has moved 30 min ago; the disk rests for 4 h more, unless you give --ignore-rest"
         );
         assert!(rests(rest(true, false)).starts_with("it was moved 30 min ago"));
         assert!(rests(rest(true, true)).contains("also moves this disk"));

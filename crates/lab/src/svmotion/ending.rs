@@ -51,8 +51,8 @@ impl Ending {
         match self.point.get() {
             Point::Preparing => None,
             Point::Moving => Some(
-                "the experiment ends after this migration, with a check of the guest and \
-                 a report;\nCtrl-C again: at once, without a report",
+                "the experiment ends after this migration, with a check and a report;\n\
+                 Ctrl-C again: at once, without a report",
             ),
             Point::Between => Some(
                 "no more migrations begin; Sterna checks the guest and writes a \

@@ -14,6 +14,9 @@ use crate::commands::predict;
 use crate::commands::storage_drs::add_balanced;
 use crate::common::guard;
 
+/// By how much an average may exceed the limit that was kept: a second's worth at the end.
+const LIMIT_MARGIN: f64 = 1.1;
+
 /// Places of a disk that are shown one by one: about half a screen.
 const PLACES_SHOWN: usize = 12;
 
@@ -58,7 +61,7 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     }
     pairs.maybe("predicted", predicted(one));
     if let Some(report) = &one.report {
-        add_report(&mut pairs, report, one.size);
+        add_report(&mut pairs, report, one.size, one.rate);
     }
     add_found(&mut pairs, one);
     add_application(&mut pairs, &one.application, one.state.ended());
@@ -134,7 +137,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
     if one.state == MigrationState::Completed {
         pairs.maybe("predicted", predicted(one));
         if let Some(report) = &one.report {
-            add_report(&mut pairs, report, one.size);
+            add_report(&mut pairs, report, one.size, one.rate);
         }
         add_found(&mut pairs, one);
         pairs.maybe("guard", one.guard.as_ref().and_then(|it| fared(it, done(one))));
@@ -183,7 +186,7 @@ fn add_progress(pairs: &mut Pairs, progress: &Progress, state: MigrationState) {
     }
 }
 
-fn add_report(pairs: &mut Pairs, report: &Report, size: u64) {
+fn add_report(pairs: &mut Pairs, report: &Report, size: u64, limit: Option<u64>) {
     let undone = match report.undone {
         0 => String::new(),
         count => format!(", {count} undone before"),
@@ -199,6 +202,9 @@ fn add_report(pairs: &mut Pairs, report: &Report, size: u64) {
     pairs.add("copied", format!("{}{average}", bytes(report.copied)));
     if report.copied > size {
         pairs.add("", "(data that was written during the copy was copied again)");
+    }
+    if limit.is_some_and(|limit| report.average_rate > limit as f64 * LIMIT_MARGIN) {
+        pairs.add("", "(holes count as copied; they cost no time)");
     }
     pairs.maybe("verified", report.verified.map(bytes));
     pairs.maybe("allocated", report.allocated.map(bytes));
@@ -235,6 +241,15 @@ fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
     pairs.maybe("IO/s", known([(ios(before), "before"), (ios(then), word)]));
     let p99 = [(p99(before), "before"), (p99(then), word), (worst, "at worst")];
     pairs.maybe("p99", known(p99));
+    // The worst window looks like a broken promise where the bound was kept but for a moment.
+    if let Some(above) = application.above_p99_s {
+        let during = application.during.map_or(0.0, |during| during.window_s);
+        let text = match above > 0.0 {
+            true => format!("above its bound for {} of {}", span(above), span(during)),
+            false => format!("never above its bound in {}", span(during)),
+        };
+        pairs.add("", text);
+    }
 }
 
 /// Figures with when they were, as far as they are known: of a move of a second there may
@@ -304,6 +319,7 @@ mod tests {
                 now: None,
                 during: figures(1204.0, Some(1200.0)),
                 worst_p99_us: Some(2000.0),
+                above_p99_s: None,
             },
             report: Some(Report {
                 duration_s: 47.0,

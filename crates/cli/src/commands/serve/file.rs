@@ -215,7 +215,10 @@ mod tests {
             told[1],
             "/f.toml:3: `io` cannot be \"psync\": it may be auto, io_uring, threads"
         );
-        assert_eq!(told[2], "/f.toml:4: `state` is not so; it takes a text in quotes");
+        assert_eq!(
+            told[2],
+            "/f.toml:4: `state` has a wrong value; it takes a text in quotes"
+        );
         assert!(
             told[3].starts_with("/f.toml:6: `listen` cannot be \"x:1\": give an IP addr")
         );

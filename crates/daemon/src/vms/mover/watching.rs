@@ -88,7 +88,7 @@ impl Driver {
         let last = self.last.replace((stats.clone(), now));
         let window = last.map(|(before, at)| stats.since(&before, (now - at).into()));
         if let Some(window) = &window {
-            self.watch.add(window);
+            self.watch.add(window, self.record.guard.p99_us);
         }
         Ok((true, window))
     }
