@@ -178,7 +178,7 @@ fn a_disk_that_is_being_adopted_is_for_nobody_else_and_goes_with_a_cancel() {
     let id = slow_adoption(&stage);
     let daemon = &stage.daemon;
     assert_eq!(daemon.disk("web-vda")["migration"], id);
-    let becomes = ["becomes disk vda of web"];
+    let becomes = ["is being adopted as disk vda of web"];
     daemon.sterna("migrate web-vda --to here").fails_with(&becomes);
     daemon.sterna("disk remove web-vda").fails_with(&becomes);
     let socket = stage.scratch.socket("v.sock");
@@ -327,7 +327,7 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
     assert!(
-        why.contains("not answer") && why.contains("Sterna removes disk web-vda then"),
+        why.contains("not answer") && why.contains("Sterna then removes disk web-vda"),
         "{why}"
     );
     let refused = stage.daemon.sterna("disk remove web-vda");

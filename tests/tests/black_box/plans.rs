@@ -106,7 +106,7 @@ fn a_datastore_is_emptied_though_the_daemon_is_killed() {
     let report = daemon.sterna(&format!("plan report {id}")).ok().stdout;
     assert!(report.contains("10 of 10 disks"), "{report}");
     daemon.sterna(&format!("plan apply {id}")).fails_with(&["begins only once"]);
-    daemon.sterna(&format!("plan cancel {id}")).fails_with(&["is over: completed"]);
+    daemon.sterna(&format!("plan cancel {id}")).fails_with(&["has ended: completed"]);
     daemon.sterna("plan evacuate here").fails_with(&["holds no disks", "maintenance"]);
 }
 
@@ -337,7 +337,7 @@ fn tiles_move_one_after_another_and_what_waits_for_a_failed_one_is_skipped() {
     for (text, wrong) in [
         ("[[tile]]\nname = \n".to_owned(), "line 2"),
         (tile("db", "nosuch"), "not on the datastore"),
-        (tile("db", "d01") + &tile("db", "d00"), "two tiles db"),
+        (tile("db", "d01") + &tile("db", "d00"), "two tiles have the name db"),
     ] {
         std::fs::write(&file, text).expect("write a file");
         daemon.sterna(&format!("plan evacuate {ask}")).fails_with(&[wrong]);

@@ -52,7 +52,7 @@ fn refuses(setting: &Setting) {
     // One with another disk.
     let more = ["-incoming", "defer"];
     let other = Machine::start(scratch, "third", &image, "raw", &more);
-    daemon.sterna(&to(other.socket())).fails_with(&["its disk vda is", "other.raw"]);
+    daemon.sterna(&to(other.socket())).fails_with(&["vda is ", "other.raw"]);
     // A program that fails, and one that starts nothing.
     daemon.sterna("host program b /bin/false").ok();
     daemon.sterna("drs apply web").fails_with(&["/bin/false ended with"]);

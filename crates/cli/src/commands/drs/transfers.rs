@@ -276,7 +276,7 @@ pub(super) fn list(all: &[Transfer], output: Output) -> String {
     let told = all.iter().filter_map(|one| Some((one.id, one.reason.as_ref()?)));
     for (id, why) in told {
         text.push('\n');
-        text.push_str(&wrap(&format!("{id}: {why}"), WIDTH).join("\n   "));
+        text.push_str(&wrap(&format!("{id}: {why}"), WIDTH - 3).join("\n   "));
         text.push('\n');
     }
     text
