@@ -12,8 +12,6 @@ use crate::commands::class::ClassCommand;
 use crate::commands::datastore::DatastoreCommand;
 use crate::commands::disk::DiskCommand;
 use crate::commands::drs::DrsCommand;
-use crate::commands::drs::pool::PoolCommand;
-use crate::commands::drs::rule::RuleCommand;
 use crate::commands::host::HostCommand;
 use crate::commands::migrate::MigrateArgs;
 use crate::commands::migration::MigrationCommand;
@@ -101,12 +99,6 @@ pub(crate) enum Command {
     /// Hosts that run VMs
     #[command(subcommand)]
     Host(HostCommand),
-    /// The old spelling of `sterna drs pool`
-    #[command(subcommand, hide = true)]
-    Pool(PoolCommand),
-    /// The old spelling of `sterna drs rule`
-    #[command(subcommand, hide = true)]
-    Rule(RuleCommand),
     /// Balance VMs over hosts: pools, rules, recommendations and VM migrations
     #[command(subcommand)]
     Drs(DrsCommand),
@@ -389,11 +381,6 @@ mod tests {
             "sterna drs apply web --qmp /run/web-b.qmp --rate 200M --detach",
             "sterna drs apply 1 --json",
             "sterna drs migration list",
-            // Old spellings.
-            "sterna pool list",
-            "sterna rule affinity near web db",
-            "sterna drs moves",
-            "sterna drs cancel 3",
             "sterna drs set --automation full",
             "sterna host program b /usr/local/bin/start-vm",
             "sterna host program b --none",

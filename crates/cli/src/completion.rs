@@ -165,8 +165,7 @@ pub(crate) fn man(args: &ManArgs, sterna: Command, output: Output) -> anyhow::Re
 
 /// Writes the page of a command and of all below it; notes their names.
 fn write_pages(command: &Command, dir: &Path, pages: &mut Vec<String>) -> io::Result<()> {
-    // Old spellings have no page of their own.
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+    for below in command.get_subcommands() {
         write_pages(below, dir, pages)?;
     }
     let man = manual(command);

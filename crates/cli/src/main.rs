@@ -18,6 +18,7 @@ mod commands;
 mod common;
 mod completion;
 mod names;
+mod old_spelling;
 
 use std::process::ExitCode;
 
@@ -32,10 +33,9 @@ use crate::commands::{
     advise, class, datastore, disk, drs, host, migrate, migration, plan, policy, predict,
     serve, status, storage_drs, top, vm,
 };
-use crate::common::renamed;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(old_spelling::today(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, Output::new(json_asked())),
     };
@@ -98,14 +98,6 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::StorageDrs(command) => storage_drs::run(command, &link, output),
         Command::Vm(command) => vm::run(command, &link, output),
         Command::Host(command) => host::run(command, &link, output),
-        Command::Pool(command) => {
-            renamed("pool", "drs pool");
-            drs::pool::run(command, &link, output)
-        }
-        Command::Rule(command) => {
-            renamed("rule", "drs rule");
-            drs::rule::run(command, &link, output)
-        }
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status(args) => status::run(args, &link, output),
         Command::Top(args) => top::run(&args, &link, output),

@@ -8,7 +8,6 @@ pub(crate) mod verification;
 use std::path::PathBuf;
 
 use clap::Args;
-use sterna_console::output::note;
 
 /// The heading of what every command takes.
 pub(crate) const GLOBAL: &str = "Global options";
@@ -32,11 +31,4 @@ pub(crate) struct SocketArg {
 pub(crate) struct NameArg {
     /// Its name
     pub(crate) name: String,
-}
-
-/// Says how a command is spelled now that still works in its old spelling.
-pub(crate) fn renamed(old: &str, new: &str) {
-    note(&format!(
-        "note: `sterna {old}` is now `sterna {new}`; the old spelling works, too"
-    ));
 }

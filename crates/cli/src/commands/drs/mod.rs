@@ -1,8 +1,8 @@
 //! `sterna drs`: which VMs should be on other hosts, why others stay, and what is done about
 //! it; and the pools and rules that DRS goes by.
 
-pub(crate) mod pool;
-pub(crate) mod rule;
+mod pool;
+mod rule;
 mod transfers;
 
 use clap::{ArgGroup, Subcommand, ValueEnum};
@@ -23,7 +23,6 @@ use self::transfers::How;
 use crate::commands::host::{self, load, processors};
 use crate::commands::migrate::parse_rate;
 use crate::common::guard::parse_long;
-use crate::common::renamed;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrsCommand {
@@ -61,15 +60,6 @@ pub(crate) enum DrsCommand {
     /// Affinity rules for VMs and hosts
     #[command(subcommand)]
     Rule(RuleCommand),
-    /// The old spelling of `sterna drs migration list`
-    #[command(hide = true)]
-    Moves,
-    /// The old spelling of `sterna drs migration cancel`
-    #[command(hide = true)]
-    Cancel {
-        /// The VM migration's number (see `sterna drs migration list`)
-        id: u64,
-    },
     /// Change the automation and when DRS recommends
     #[command(override_usage = "sterna drs set [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true)
@@ -143,14 +133,6 @@ pub(crate) fn run(
         DrsCommand::Pool(command) => pool::run(command, link, output),
         DrsCommand::Rule(command) => rule::run(command, link, output),
         DrsCommand::Migration(command) => migration(command, link, output),
-        DrsCommand::Moves => {
-            renamed("drs moves", "drs migration list");
-            migration(VmMigrationCommand::List, link, output)
-        }
-        DrsCommand::Cancel { id } => {
-            renamed("drs cancel", "drs migration cancel");
-            migration(VmMigrationCommand::Cancel { id }, link, output)
-        }
         DrsCommand::Status => {
             let told = link.ask(async |client| Ok(client.drs().await?))?;
             output.answer(&told, |told| status(told, output))

@@ -1,0 +1,94 @@
+//! Commands that were renamed: their old spelling still works, and Sterna says the new one.
+//!
+//! The command line's definition has the new spelling alone, and with it help, completion
+//! and manual pages.
+
+use std::ffi::OsString;
+
+use sterna_console::output::note;
+
+/// The old words, and those of today.
+const RENAMED: [(&[&str], &[&str]); 4] = [
+    (&["pool"], &["drs", "pool"]),
+    (&["rule"], &["drs", "rule"]),
+    (&["drs", "moves"], &["drs", "migration", "list"]),
+    (&["drs", "cancel"], &["drs", "migration", "cancel"]),
+];
+
+/// The option before a command that takes a value.
+const WITH_VALUE: &str = "--socket";
+
+/// A command line as it is spelled today.
+pub(crate) fn today(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let line: Vec<OsString> = line.collect();
+    let Some((at, old, new)) = renamed(&line) else { return line };
+    let (old, new) = (old.join(" "), new.join(" "));
+    note(&format!(
+        "note: `sterna {old}` is now `sterna {new}`; the old spelling works, too"
+    ));
+    let (before, rest) = line.split_at(at);
+    let rest = rest.iter().skip(old.split(' ').count());
+    before
+        .iter()
+        .cloned()
+        .chain(new.split(' ').map(OsString::from))
+        .chain(rest.cloned())
+        .collect()
+}
+
+/// Where an old spelling begins, if one does.
+fn renamed(
+    line: &[OsString],
+) -> Option<(usize, &'static [&'static str], &'static [&'static str])> {
+    let mut at = 1;
+    // What comes before the command are options.
+    while line.get(at)?.to_str()?.starts_with('-') {
+        at += if line[at] == WITH_VALUE { 2 } else { 1 };
+    }
+    let words = line.get(at..)?;
+    let is_there = |old: &[&str]| {
+        words.len() >= old.len() && old.iter().zip(words).all(|(old, word)| word == old)
+    };
+    let (old, new) = RENAMED.into_iter().find(|(old, _)| is_there(old))?;
+    Some((at, old, new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelled(line: &str) -> String {
+        let words = today(line.split(' ').map(OsString::from));
+        let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn old_spellings_become_those_of_today() {
+        for (old, new) in [
+            ("sterna pool list", "sterna drs pool list"),
+            ("sterna --json rule list", "sterna --json drs rule list"),
+            (
+                "sterna --socket /s drs moves --json",
+                "sterna --socket /s drs migration list --json",
+            ),
+            ("sterna drs cancel 3", "sterna drs migration cancel 3"),
+        ] {
+            assert_eq!(spelled(old), new);
+        }
+    }
+
+    #[test]
+    fn what_is_spelled_as_today_stays() {
+        for line in [
+            "sterna",
+            "sterna --json",
+            "sterna drs pool list",
+            "sterna storage-drs rule list",
+            "sterna disk show pool",
+            "sterna --socket pool drs status",
+        ] {
+            assert_eq!(spelled(line), line);
+        }
+    }
+}
