@@ -3,8 +3,8 @@
 //! A path says nothing of what is mounted there: where a file system has gone, or
 //! comes late, the empty mount point below it is found, which can be written to, and
 //! hides what it has got as soon as the file system is back. So a datastore's
-//! directory has a small file, [`FILE`], with a random number, and whoever knows the
-//! number can tell whether it is there.
+//! directory has a small file, `.sterna-datastore`, with a random number, and whoever
+//! knows the number can tell whether it is there.
 //!
 //! The number is the directory's own. It is not changed while it can be read, whoever
 //! adds the directory: another Sterna may know it by it.
