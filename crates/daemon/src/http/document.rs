@@ -10,7 +10,7 @@ use utoipa::openapi::{OpenApi, RefOr};
 const DONE: &str = "Sterna has carried out the request; this is the answer.";
 
 /// What everything else is.
-const REFUSED: &str = "The request was refused, or has failed: `error` says what \
+const REFUSED: &str = "The request was refused, or has failed: `message` says what \
                        happened, `hint` what to do next.";
 
 /// Completes the document.

@@ -302,7 +302,7 @@ fn by_itself_it_calls_off_what_cannot_begin_as_a_whole() {
     });
     let failed: Vec<&str> = failed.iter().filter_map(Value::as_str).collect();
     assert!(failed[0].starts_with("log: "), "{failed:?}");
-    assert_eq!(failed[1..], ["db: called off, as log must be with it"]);
+    assert_eq!(failed[1..], ["db: cancelled, because log must be with it"]);
     neither_has_moved(&stage);
 }
 
