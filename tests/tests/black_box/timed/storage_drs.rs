@@ -105,7 +105,7 @@ fn a_full_datastore_is_relieved_and_then_rests() {
     let staying = told["staying"].as_array().expect("disks that stay");
     let log = staying.iter().find(|it| it["disk"] == "log").expect("log stays");
     let reason = log["reason"].as_str().expect("a reason");
-    assert!(reason.contains("it rests for 4 h more"), "{reason}");
+    assert!(reason.contains("the disk rests for 4 h more"), "{reason}");
 }
 
 #[test]
