@@ -425,8 +425,11 @@ mod tests {
             "sterna class",
             "sterna policy",
             "sterna plan",
+            #[cfg(feature = "lab")]
             "sterna lab",
+            #[cfg(feature = "sim")]
             "sterna sim",
+            #[cfg(feature = "bench")]
             "sterna bench",
             "sterna vm",
             "sterna host",
