@@ -8,7 +8,7 @@
 //! Exit codes: 0 done, 1 it failed (stderr says what, to what, and what to do
 //! next), 2 the command line was wrong.
 //!
-//! Whether anybody reads what is said changes none of them (`sterna_console::output`).
+//! If nobody reads the output, the exit code is the same (`sterna_console::output`).
 #![forbid(unsafe_code)]
 // They panic where nobody reads; `sterna_console::output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

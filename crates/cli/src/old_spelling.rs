@@ -7,8 +7,11 @@ use std::ffi::OsString;
 
 use sterna_console::output::note;
 
+/// Words of a command.
+type Words = &'static [&'static str];
+
 /// The old words, and those of today.
-const RENAMED: [(&[&str], &[&str]); 4] = [
+const RENAMED: [(Words, Words); 4] = [
     (&["pool"], &["drs", "pool"]),
     (&["rule"], &["drs", "rule"]),
     (&["drs", "moves"], &["drs", "migration", "list"]),
@@ -20,26 +23,19 @@ const WITH_VALUE: &str = "--socket";
 
 /// A command line as it is spelled today.
 pub(crate) fn today(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let line: Vec<OsString> = line.collect();
+    let mut line: Vec<OsString> = line.collect();
     let Some((at, old, new)) = renamed(&line) else { return line };
-    let (old, new) = (old.join(" "), new.join(" "));
     note(&format!(
-        "note: `sterna {old}` is now `sterna {new}`; the old spelling works, too"
+        "note: `sterna {}` is now `sterna {}`; the old spelling works, too",
+        old.join(" "),
+        new.join(" ")
     ));
-    let (before, rest) = line.split_at(at);
-    let rest = rest.iter().skip(old.split(' ').count());
-    before
-        .iter()
-        .cloned()
-        .chain(new.split(' ').map(OsString::from))
-        .chain(rest.cloned())
-        .collect()
+    line.splice(at..at + old.len(), new.iter().map(OsString::from));
+    line
 }
 
 /// Where an old spelling begins, if one does.
-fn renamed(
-    line: &[OsString],
-) -> Option<(usize, &'static [&'static str], &'static [&'static str])> {
+fn renamed(line: &[OsString]) -> Option<(usize, Words, Words)> {
     let mut at = 1;
     // What comes before the command are options.
     while line.get(at)?.to_str()?.starts_with('-') {

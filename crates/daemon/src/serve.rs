@@ -127,9 +127,7 @@ impl Running {
         daemon.resume_transfers()?;
         daemon.resume_plans()?;
         for task in tasks_of(&daemon) {
-            daemon.tasks.start(task).map_err(|error| {
-                Error::internal(format!("cannot start a thread: {error}"))
-            })?;
+            daemon.tasks.start(task)?;
         }
         let running = Running { daemon, gone, api, _bound: bound, _lock: lock };
         running.announce();

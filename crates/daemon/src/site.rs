@@ -7,16 +7,15 @@
 use std::collections::HashSet;
 
 use sterna_api::Result;
-use sterna_core::DiskId;
-use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::Work;
+use sterna_core::{DiskId, Nanos};
 use sterna_engine::datastore::Space;
 use sterna_os::clock;
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
 use crate::plans::StillPlanned;
-use sterna_state::DiskRecord;
 
 /// What there is.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +91,18 @@ impl Daemon {
         window: Nanos,
         wants: impl Fn(&DiskRecord) -> bool,
     ) -> Result<Site> {
+        let mut site = self.site_at_rest(window, wants)?;
+        self.see_what_is_under_way(&mut site)?;
+        Ok(site)
+    }
+
+    /// The same without what moves and is planned: for whoever must ask no storage later, and
+    /// then sees what is under way.
+    pub(crate) fn site_at_rest(
+        &self,
+        window: Nanos,
+        wants: impl Fn(&DiskRecord) -> bool,
+    ) -> Result<Site> {
         let looks = self.look_at_shelves();
         let datastores = looks.into_iter().map(|(shelf, found)| SiteDatastore {
             name: shelf.name().to_owned(),
@@ -120,13 +131,10 @@ impl Daemon {
             record,
         });
         let disks = disks.collect();
-        let (moves, planned) = Default::default();
-        let mut site = Site { now: clock::now(), disks, moves, planned, datastores };
-        self.see_what_is_under_way(&mut site)?;
-        Ok(site)
+        Ok(Site { now: clock::now(), disks, datastores, ..Site::default() })
     }
 
-    /// Sees anew what moves, and what plans have still to move. No storage is asked.
+    /// Sees what moves, and what plans have still to move. No storage is asked.
     pub(crate) fn see_what_is_under_way(&self, site: &mut Site) -> Result<()> {
         site.moves = self.site_moves()?;
         site.planned = self.still_planned();
@@ -137,7 +145,7 @@ impl Daemon {
         let moves = self.migration_records()?.into_iter().map(|one| SiteMove {
             id: one.id,
             disk: one.disk,
-            is_balancing: self.balancer.balanced(one.id).is_some(),
+            is_balancing: self.balancer.has_begun(one.id),
             ends: Some([one.from.datastore, one.to.datastore]),
             size: one.size,
             ended: one.ended,

@@ -8,19 +8,22 @@
 //! storage that it asks, say), the others go on, the list shows since when it runs, and the
 //! daemon stops without it.
 
+mod feed;
 mod task;
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use sterna_api::Result;
 use sterna_os::lock;
 
+pub(crate) use self::feed::{Feed, feed};
 use self::task::Progress;
 pub(crate) use self::task::Task;
+use crate::threads;
 
 /// Tasks that run.
 #[derive(Debug, Default)]
@@ -32,23 +35,23 @@ pub(crate) struct Tasks {
 #[derive(Debug)]
 struct Running {
     progress: Arc<Progress>,
-    thread: JoinHandle<()>,
-    /// Nothing is sent: it is closed when the thread ends.
+    /// Nothing is sent: it is closed when the task has ended.
     ended: mpsc::Receiver<()>,
 }
 
 impl Tasks {
     /// Starts a task. Refused if the system has no thread for it.
-    pub(crate) fn start(&self, mut task: Task) -> std::io::Result<()> {
+    pub(crate) fn start(&self, mut task: Task) -> Result<()> {
         let (ends, ended) = mpsc::channel::<()>();
         let progress = task.progress();
         let stopping = self.stopping.clone();
-        let named = thread::Builder::new().name(format!("sterna-{}", progress.name()));
-        let thread = named.spawn(move || {
+        threads::start(format!("sterna-{}", progress.name()), move || {
             task.run(|| stopping.load(SeqCst));
+            // All that it has, first.
+            drop(task);
             drop(ends);
         })?;
-        lock(&self.running).push(Running { progress, thread, ended });
+        lock(&self.running).push(Running { progress, ended });
         Ok(())
     }
 
@@ -63,14 +66,12 @@ impl Tasks {
         self.stopping.store(true, SeqCst);
         let running = std::mem::take(&mut *lock(&self.running));
         running.iter().for_each(|one| one.progress.wake());
-        let until = std::time::Instant::now() + limit;
+        let until = Instant::now() + limit;
         let mut hanging = Vec::new();
-        for Running { progress, thread, ended } in running {
-            let left = until.saturating_duration_since(std::time::Instant::now());
-            match ended.recv_timeout(left) {
-                Err(mpsc::RecvTimeoutError::Timeout) => hanging.push(progress.name()),
-                // A panic has been told by its thread.
-                _ => drop(thread.join()),
+        for Running { progress, ended } in running {
+            let left = until.saturating_duration_since(Instant::now());
+            if ended.recv_timeout(left) == Err(mpsc::RecvTimeoutError::Timeout) {
+                hanging.push(progress.name());
             }
         }
         hanging

@@ -65,25 +65,18 @@ impl Kept {
         Kept { daemon, expected, _root: root, _scratch: scratch }
     }
 
-    /// What a list says now of each thing that it said something of, in these fields.
+    /// What a list says now of each thing that it said something of when it was kept, under
+    /// this key, in these fields.
     #[track_caller]
-    fn has(&self, list: &str, fields: &[&str]) {
+    fn has(&self, key: &str, list: &str, fields: &[&str]) {
         let of = |all: &Value| -> Vec<Vec<Value>> {
             let rows = all.as_array().unwrap_or_else(|| panic!("{list}: {all}"));
             rows.iter()
                 .map(|row| fields.iter().map(|field| row[*field].clone()).collect())
                 .collect()
         };
-        let key = list.split(' ').next().expect("a noun");
-        let key = match key {
-            "storage-drs" => "rules".to_owned(),
-            "class" => "classes".to_owned(),
-            "policy" => "policies".to_owned(),
-            "drs" => "pools".to_owned(),
-            noun => format!("{noun}s"),
-        };
         let now = self.daemon.json(list);
-        assert_eq!(of(&now), of(&self.expected[&key]), "{list}");
+        assert_eq!(of(&now), of(&self.expected[key]), "{list}");
         assert!(!of(&now).is_empty(), "{list} has nothing to compare");
     }
 
@@ -116,15 +109,31 @@ fn the_state_of_each_release_is_opened_with_all_that_is_in_it() {
         println!("{}", archive.display());
         let mut kept = Kept::open(&archive);
         for _ in 0..2 {
-            kept.has("datastore list", &["name", "location", "disks", "problem"]);
-            kept.has("disk list", &["name", "id", "size", "datastore", "provision"]);
-            kept.has("migration list", &["id", "disk", "from", "to", "size"]);
-            kept.has("class list", &["name", "shares", "disks"]);
-            kept.has("policy list", &["id", "class", "goal", "schedule"]);
-            kept.has("storage-drs rule list", &["name", "wish", "strength", "disks"]);
-            kept.has("host list", &["name"]);
-            kept.has("drs pool list", &["name"]);
-            kept.has("plan list", &["id", "state", "datastore"]);
+            kept.has(
+                "datastores",
+                "datastore list",
+                &["name", "location", "disks", "problem"],
+            );
+            kept.has(
+                "disks",
+                "disk list",
+                &["name", "id", "size", "datastore", "provision"],
+            );
+            kept.has(
+                "migrations",
+                "migration list",
+                &["id", "disk", "from", "to", "size"],
+            );
+            kept.has("classes", "class list", &["name", "shares", "disks"]);
+            kept.has("policies", "policy list", &["id", "class", "goal", "schedule"]);
+            kept.has(
+                "rules",
+                "storage-drs rule list",
+                &["name", "wish", "strength", "disks"],
+            );
+            kept.has("hosts", "host list", &["name"]);
+            kept.has("pools", "drs pool list", &["name"]);
+            kept.has("plans", "plan list", &["id", "state", "datastore"]);
             kept.reads("db", b'A', 4 * MIB);
             kept.reads("log", b'B', 2 * MIB);
             kept.reads("moved", b'C', 2 * MIB);

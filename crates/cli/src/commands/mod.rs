@@ -1,7 +1,7 @@
 //! The commands, by the thing that they are about.
 //!
 //! Each says what it can be told (clap), what it asks the daemon for, and how the answer
-//! is shown. What several of them are told alike is in [`crate::common`].
+//! is shown. Options that several commands share are in [`crate::common`].
 
 pub(crate) mod advise;
 #[cfg(feature = "bench")]

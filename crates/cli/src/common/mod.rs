@@ -1,4 +1,4 @@
-//! What several commands are told alike, and how they read it.
+//! Options that several commands share, and the parsers of their values.
 
 pub(crate) mod guard;
 pub(crate) mod number;

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The longest, in bytes: far more than anybody writes, and no memory for what never ends.
 const LONGEST: u64 = 4 << 20;
 
-/// Reads a file as text. A longer one than 4 MiB is an error, as is one that is not UTF-8.
+/// Reads a file as text. If the file has more than 4 MiB, or is not UTF-8, that is an error.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;

@@ -13,65 +13,46 @@
 //! daemon that starts learns anew.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use sterna_api::Guard as Asked;
 use sterna_core::DiskId;
 use sterna_core::guard::{Experience, Observation};
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
-use sterna_os::wake::Waker;
 use sterna_os::{Processors, lock};
 
 use super::Job;
 use super::post::Post;
 use crate::daemon::Daemon;
 use crate::samples::Tick;
-use crate::tasks::Task;
+use crate::tasks::{Feed, Task, feed};
 
 /// Samples that may wait for the thread. It falls behind only if the engine does; then
 /// the newest says no more than those that wait.
 const WAITING: usize = 8;
-
-/// How long the task sleeps if no sample comes.
-const UNTIL_A_SAMPLE: Duration = Duration::from_secs(60);
 
 /// What disks that are guarded did in a sample.
 type Seen = HashMap<DiskId, Window>;
 
 /// Guards moves.
 pub(crate) fn guarding(daemon: &Arc<Daemon>) -> Task {
-    let (sender, samples) = sync_channel(WAITING);
-    let (listening, waker) = (Arc::downgrade(daemon), Waker::default());
-    let sleeper = waker.sleeper();
-    daemon.samples.listen(move |tick| {
-        if pass_on(&listening, tick, &sender) {
-            waker.wake();
-        }
-    });
+    let (samples, fed) = feed(WAITING);
+    let listening = Arc::downgrade(daemon);
+    daemon.samples.listen(move |tick| pass_on(&listening, tick, &samples));
     let mut watches = Watches::default();
-    let guard = move |daemon: &Arc<Daemon>| {
-        for seen in samples.try_iter() {
-            watches.look(daemon, &seen);
-        }
-        Ok(UNTIL_A_SAMPLE)
-    };
-    Task::when_due("guards", "guard moves", UNTIL_A_SAMPLE, sleeper, daemon, guard)
+    let guard = move |daemon: &Arc<Daemon>, seen| watches.look(daemon, &seen);
+    Task::for_each("guards", "guard moves", fed, daemon, guard)
 }
 
-/// Whether there is something to guard.
-fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &SyncSender<Seen>) -> bool {
-    let Some(daemon) = daemon.upgrade() else { return false };
+fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &Feed<Seen>) {
+    let Some(daemon) = daemon.upgrade() else { return };
     let guarded = daemon.all_jobs().into_iter().filter(|job| job.is_guarded());
     let seen: Seen = guarded.map(|job| (job.disk(), tick.window(job.disk()))).collect();
-    let is_seen = !seen.is_empty();
-    if is_seen {
+    if !seen.is_empty() {
         // A sample that finds no room is one of many.
-        let _ = samples.try_send(seen);
+        let _ = samples.give(seen);
     }
-    is_seen
 }
 
 /// The guards of all moves that have one.

@@ -212,7 +212,7 @@ impl Daemon {
 
     /// Begins a plan.
     pub(crate) fn apply_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
-        let mut site = self.site(RECENT, |_| false)?;
+        let mut site = self.site_at_rest(RECENT, |_| false)?;
         // Programs may be where nobody answers: nobody else waits for that.
         check_hooks_still(&self.plan_record(id)?)?;
         let _turn = lock(&self.plans.turn);

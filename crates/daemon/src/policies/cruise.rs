@@ -14,8 +14,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
 
 use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::DiskId;
@@ -23,7 +21,6 @@ use sterna_core::guard::cruise::{CruiseControl, CruiseHold, CruiseOutcome, PERIO
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
-use sterna_os::wake::Waker;
 use sterna_os::{Local, clock, lock};
 
 use super::book::{Book, Entry};
@@ -31,14 +28,11 @@ use super::period::Period;
 use super::places::Places;
 use crate::daemon::Daemon;
 use crate::samples::Tick;
-use crate::tasks::Task;
+use crate::tasks::{Feed, Task, feed};
 
 /// Periods that may wait for the thread. It only falls behind if the engine does, and
 /// then the newest is not worth more than the one before.
 const WAITING: usize = 2;
-
-/// How long it sleeps if no period comes.
-const UNTIL_A_PERIOD: Duration = Duration::from_secs(60);
 
 /// What classes are held to for the sake of targets, others' or their own.
 pub(super) type Held = BTreeMap<ClassId, HeldTo>;
@@ -52,36 +46,19 @@ pub(super) struct HeldTo {
 
 /// Holds classes to what targets need.
 pub(crate) fn cruising(daemon: &Arc<Daemon>) -> Task {
-    let (sender, periods) = sync_channel(WAITING);
-    let (mut period, waker) = (Period::default(), Waker::default());
-    let sleeper = waker.sleeper();
-    daemon.samples.listen(move |tick| {
-        if gather(&mut period, tick, &sender) {
-            waker.wake();
-        }
-    });
+    let (periods, fed) = feed(WAITING);
+    let mut period = Period::default();
+    daemon.samples.listen(move |tick| gather(&mut period, tick, &periods));
     let mut loops = Loops::default();
-    let cruise = move |daemon: &Arc<Daemon>| {
-        for period in periods.try_iter() {
-            loops.step(daemon, &period);
-        }
-        Ok(UNTIL_A_PERIOD)
-    };
-    let does = "hold classes to what targets need";
-    Task::when_due("cruise", does, UNTIL_A_PERIOD, sleeper, daemon, cruise)
+    let cruise = move |daemon: &Arc<Daemon>, period| loops.step(daemon, &period);
+    Task::for_each("cruise", "hold classes to what targets need", fed, daemon, cruise)
 }
 
-/// Whether a period is complete.
-fn gather(period: &mut Period, tick: &Tick, periods: &SyncSender<Period>) -> bool {
+fn gather(period: &mut Period, tick: &Tick, periods: &Feed<Period>) {
     period.add(tick);
-    if period.span < PERIOD {
-        return false;
-    }
-    // Nobody to send it to is the end of the daemon.
-    if let Err(TrySendError::Full(_)) = periods.try_send(std::mem::take(period)) {
+    if period.span >= PERIOD && !periods.give(std::mem::take(period)) {
         tracing::warn!("cruise control falls behind: a second is left out");
     }
-    true
 }
 
 /// A loop for each target, and what they come to.

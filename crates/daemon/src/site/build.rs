@@ -5,9 +5,9 @@ use sterna_core::DiskId;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::Work;
 use sterna_engine::datastore::Space;
+use sterna_state::DiskRecord;
 
 use super::{Site, SiteDatastore, SiteDisk, SiteMove};
-use sterna_state::DiskRecord;
 
 /// A gibibyte.
 pub(crate) const GIB: u64 = 1 << 30;

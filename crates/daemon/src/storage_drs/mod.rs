@@ -73,6 +73,11 @@ impl Balancer {
         lock(&self.kept).moves.get(&migration).cloned()
     }
 
+    /// Whether Storage DRS has begun a migration.
+    pub(crate) fn has_begun(&self, migration: u64) -> bool {
+        lock(&self.kept).moves.contains_key(&migration)
+    }
+
     fn settings(&self) -> StorageDrsSettings {
         lock(&self.settings).clone()
     }

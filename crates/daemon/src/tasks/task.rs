@@ -8,8 +8,13 @@ use sterna_api::{Result, TaskState};
 use sterna_os::wake::Sleeper;
 use sterna_os::{clock, lock};
 
+use super::feed::Fed;
+
 /// How often one and the same failure of a task is logged.
 const SAID_AGAIN: Duration = Duration::from_secs(60);
+
+/// How long a task sleeps if it is given nothing to do.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// What a run gives: how long the task sleeps, unless it is woken; nothing if it is over.
 type Run = Box<dyn FnMut() -> Option<Result<Duration>> + Send>;
@@ -65,6 +70,22 @@ impl Task {
             again,
             run: Box::new(move || Some(run(&of.upgrade()?))),
         }
+    }
+
+    /// A task that does something with each item that it is given, when it is given it.
+    pub(crate) fn for_each<T: Send + Sync + 'static, I: Send + 'static>(
+        name: &'static str,
+        does: &'static str,
+        fed: Fed<I>,
+        of: &Arc<T>,
+        mut run: impl FnMut(&Arc<T>, I) + Send + 'static,
+    ) -> Task {
+        let sleeper = fed.sleeper.clone();
+        let run = move |of: &Arc<T>| {
+            fed.items().for_each(|item| run(of, item));
+            Ok(IDLE)
+        };
+        Task::when_due(name, does, IDLE, sleeper, of, run)
     }
 
     /// The same task, whose first run is after this time.

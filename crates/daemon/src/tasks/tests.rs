@@ -6,7 +6,7 @@ use std::time::Duration;
 use sterna_api::{Error, TaskState};
 use sterna_os::wake::Waker;
 
-use super::{Task, Tasks};
+use super::{Task, Tasks, feed};
 
 /// Longer than any test waits.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -45,6 +45,22 @@ fn a_task_that_sleeps_is_woken_and_no_wake_up_is_lost() {
         waker.wake();
     }
     assert_eq!(tasks.stop(SOON), [""; 0]);
+}
+
+#[test]
+fn a_task_gets_what_it_is_given_and_a_full_queue_says_so() {
+    let (tasks, whole) = (Tasks::default(), Arc::new(()));
+    let (feed, fed) = feed(1);
+    assert!(feed.give(1));
+    assert!(!feed.give(2), "there is room for one");
+    let (says, items) = mpsc::channel();
+    let run = move |_: &Arc<()>, item: i32| says.send(item).expect("the test waits");
+    tasks.start(Task::for_each("eat", "eat", fed, &whole, run)).unwrap();
+    assert_eq!(items.recv_timeout(SOON), Ok(1));
+    assert!(feed.give(3));
+    assert_eq!(items.recv_timeout(SOON), Ok(3));
+    assert_eq!(tasks.stop(SOON), [""; 0]);
+    assert!(feed.give(4), "a task that has ended takes all");
 }
 
 #[test]
