@@ -215,9 +215,13 @@ fn a_plan_stands_still_goes_on_and_is_given_up_as_people_want() {
         stage.daemon.wait_for(*one, "copying", seconds(20));
     }
     stage.daemon.sterna(&format!("plan cancel {id}")).ok();
-    // It is being given up, or over by now.
+    // It is being cancelled, or over by now.
     let resumed = stage.daemon.sterna(&format!("plan resume {id}"));
-    resumed.fails_with(&[&format!("plan {id} is")]);
+    let refused = resumed.fails_with(&[&format!("plan {id}")]).stderr;
+    let is_told = ["is being cancelled", "has ended: cancelled"]
+        .iter()
+        .any(|told| refused.contains(&format!("plan {id} {told}")));
+    assert!(is_told, "{refused}");
     let plan = stage
         .daemon
         .wait_for_plan(id, "its end", seconds(20), |plan| plan["state"] == "cancelled");
