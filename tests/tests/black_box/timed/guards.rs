@@ -8,6 +8,11 @@ use sterna_tests::clients::Fio;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
+/// A guard says more than "learning" after five comparisons. There is one every two
+/// seconds where trials are rarest, and on a busy machine every second one does not count:
+/// the application's own speed has changed too much during it.
+const LEARNS: Duration = seconds(30);
+
 /// A stage with a disk on an array of spindles, and a directory to move it to.
 fn stage(megabytes: u64) -> Option<Stage> {
     let stage = Stage::given(&["fio"])?;
@@ -29,19 +34,19 @@ fn add_disk(stage: &Stage, name: &str, megabytes: u64) {
         use std::os::unix::fs::FileExt;
         image.write_all_at(&blocks, at * MIB).expect("fill the image");
     }
+    // What the kernel has yet to write would slow the application down for a while.
+    image.sync_all().expect("write the image out");
 }
 
 /// A database that is busy for so long.
 fn busy(stage: &Stage, seconds: u64) -> Fio {
-    busy_on(stage, "a", seconds)
+    reads(stage, "a", &format!("runtime={seconds}"))
 }
 
-/// The same on this disk.
-fn busy_on(stage: &Stage, disk: &str, seconds: u64) -> Fio {
-    let settings = format!(
-        "rw=randread\nbs=8k\niodepth=16\ntime_based=1\nruntime={seconds}\nsize=100%"
-    );
-    Fio::start(&stage.daemon.uri(disk), &settings)
+/// Random reads from a disk.
+fn reads(stage: &Stage, disk: &str, settings: &str) -> Fio {
+    let reads = "rw=randread\nbs=8k\niodepth=16\ntime_based=1\nsize=100%";
+    Fio::start(&stage.daemon.uri(disk), &format!("{reads}\n{settings}"))
 }
 
 fn iops(done: &Value) -> f64 {
@@ -59,7 +64,7 @@ fn synced(stage: &Stage, id: u64) -> u64 {
 
 #[track_caller]
 fn reaches(stage: &Stage, id: u64, wanted: &str) {
-    until(&format!("the guard to be {wanted}"), seconds(10), || {
+    until(&format!("the guard to be {wanted}"), LEARNS, || {
         (state(stage, id) == wanted).then_some(())
     });
 }
@@ -77,7 +82,6 @@ fn an_application_keeps_its_share_while_its_disk_moves() {
     settle();
     let id = stage.daemon.migrate("a --to there --keep 97%");
     reaches(&stage, id, "learning");
-    reaches(&stage, id, "holding");
     let beside = iops(&client.finish());
     // Noise of a busy machine included.
     assert!(beside > 0.85 * alone, "{beside} of {alone} IO/s");
@@ -87,26 +91,36 @@ fn an_application_keeps_its_share_while_its_disk_moves() {
 
 #[test]
 fn a_second_move_begins_with_what_the_guard_of_the_first_has_found_out() {
-    // Large enough that the first copy lasts until its guard has compared for itself.
-    let Some(stage) = stage(512) else { return };
-    add_disk(&stage, "b", 192);
-    let guarded = |disk: &str| {
-        let client = busy_on(&stage, disk, 120);
-        // The application is known by what it did lately.
-        for _ in 0..4 {
+    // Large enough that the first copy lasts until its guard has compared for itself; and
+    // of one size, as of a smaller disk more is in the array's cache, and the application
+    // on it is another one.
+    let Some(stage) = stage(768) else { return };
+    add_disk(&stage, "b", 768);
+    let begins = |disk: &str| {
+        let client = reads(&stage, disk, "runtime=120");
+        // The application is known by what it did lately: its start is a small part of that.
+        for _ in 0..10 {
             settle();
         }
         let move_it = format!("{disk} --to there --keep 97% --no-verify");
         let id = stage.daemon.migrate(&move_it);
         reaches(&stage, id, "learning");
         let reason = stage.daemon.migration(id)["guard"]["reason"].clone();
-        reaches(&stage, id, "holding");
-        client.end();
-        stage.daemon.completed(id);
-        reason
+        (client, id, reason)
     };
-    assert_eq!(guarded("a"), Value::Null);
-    assert_eq!(guarded("b"), "begins with the figures of an earlier guard");
+    let (client, id, reason) = begins("a");
+    assert_eq!(reason, Value::Null);
+    // How well the promise is kept meanwhile is another test's matter.
+    until("the guard to have compared for itself", LEARNS, || {
+        (state(&stage, id) != "learning").then_some(())
+    });
+    client.end();
+    stage.daemon.completed(id);
+
+    let (client, id, reason) = begins("b");
+    assert_eq!(reason, "begins with the figures of an earlier guard");
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    client.end();
 }
 
 #[test]
