@@ -16,9 +16,9 @@ use sterna_os::lock;
 use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use crate::daemon::Daemon;
-use crate::disks::{claim_of, identity};
-use crate::jobs::Job;
-use crate::shelf::Shelf;
+use crate::moves::Job;
+use crate::storage::disks::{claim_of, identity};
+use crate::storage::shelf::Shelf;
 
 /// How long the start waits for disks that do not come up. Clients of the others
 /// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries

@@ -20,21 +20,21 @@ use sterna_os::sockets::Bound;
 use sterna_os::{Descriptors, clock};
 use sterna_state::Store;
 
-use crate::claims::Claims;
-use crate::disks::Served;
-use crate::drs::Drs;
-use crate::gate::Gate;
-use crate::http::Visitors;
-use crate::jobs::Job;
 use crate::log::Log;
-use crate::lookout::Lookout;
-use crate::plans::Plans;
-use crate::policies::Service;
+use crate::machines::Vms;
+use crate::moves::Job;
+use crate::planner::drs::Drs;
+use crate::planner::plans::Plans;
+use crate::planner::storage_drs::Balancer;
 use crate::samples::Samples;
-use crate::shelf::Shelf;
-use crate::storage_drs::Balancer;
+use crate::server::http::Visitors;
+use crate::service_levels::Service;
+use crate::storage::claims::Claims;
+use crate::storage::disks::Served;
+use crate::storage::gate::Gate;
+use crate::storage::lookout::Lookout;
+use crate::storage::shelf::Shelf;
 use crate::tasks::Tasks;
-use crate::vms::Vms;
 
 /// Where the daemon's things are.
 #[derive(Clone, Debug)]

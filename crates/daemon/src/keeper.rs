@@ -7,7 +7,7 @@ use sterna_api::Connections;
 use sterna_state::Figured;
 
 use crate::daemon::Daemon;
-use crate::jobs::Job;
+use crate::moves::Job;
 use crate::tasks::Task;
 
 /// How often what is offline is tried again.

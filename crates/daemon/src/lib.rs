@@ -13,51 +13,26 @@
 //! anything is touched.
 #![forbid(unsafe_code)]
 
-mod advice;
-mod attachments;
 mod boot;
 mod bring_up;
-mod claims;
-mod classes;
-mod commits;
 mod daemon;
-mod datastores;
-mod disks;
-mod drs;
 mod figures;
-mod gate;
-mod hours;
-mod http;
-mod imports;
-mod itself;
-mod jobs;
 mod keeper;
 mod log;
-mod lookout;
-mod marks;
-mod patience;
-mod plans;
-mod policies;
-mod predictions;
-mod probes;
-mod profile;
-mod recovery;
-mod refusals;
-mod removals;
+mod machines;
+mod moves;
+mod planner;
 mod samples;
 mod serve;
+mod server;
+mod service_levels;
 mod settings;
-mod shelf;
-mod site;
-mod storage_drs;
-mod survey;
+mod storage;
 mod systemd;
 mod tasks;
 mod threads;
-mod troubles;
-mod vms;
 
-pub use http::openapi_document;
 pub use log::{LAST_LINES, Log, State as LogState};
 pub use serve::{Running, serve};
+pub use server::http::openapi_document;
 pub use settings::{IoChoice, Settings};

@@ -17,14 +17,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::{Daemon, Held, Means, NbdPlace, Places};
-use crate::datastores::make_directory;
-use crate::http::Visitors;
+use crate::planner::{drs, plans, storage_drs};
+use crate::server::http;
+use crate::server::http::Visitors;
 use crate::settings::Settings;
+use crate::storage::datastores::make_directory;
+use crate::storage::{hours, lookout};
 use crate::tasks::Task;
-use crate::{
-    boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
-    systemd, vms,
-};
+use crate::{boot, keeper, machines, moves, samples, service_levels, systemd};
 
 /// How long the daemon's own threads may take to end when it stops.
 const LAST_THREADS: Duration = Duration::from_secs(3);
@@ -235,10 +235,10 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 12] {
         keeper::retrying(daemon),
         lookout::looking(daemon),
         hours::recording(daemon),
-        vms::looking(daemon),
-        policies::switching(daemon),
-        policies::cruising(daemon),
-        jobs::guarding(daemon),
+        machines::looking(daemon),
+        service_levels::switching(daemon),
+        service_levels::cruising(daemon),
+        moves::guarding(daemon),
         storage_drs::balancing(daemon),
         drs::looking(daemon),
         plans::driving(daemon),
