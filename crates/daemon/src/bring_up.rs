@@ -8,7 +8,6 @@
 //! its sidecar says that it is the expected one. What does not fit is reported, never guessed.
 
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
@@ -19,6 +18,7 @@ use crate::daemon::Daemon;
 use crate::moves::Job;
 use crate::storage::disks::{claim_of, identity};
 use crate::storage::shelf::Shelf;
+use crate::threads;
 
 /// How long the start waits for disks that do not come up. Clients of the others
 /// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries
@@ -29,27 +29,29 @@ impl Daemon {
     /// Opens what the store knows of. Returns when all is up, or when those that
     /// are not have had their time; they come up later, behind the caller's back.
     pub(crate) fn bring_all_up(self: &Arc<Self>) -> Result<()> {
-        for record in self.store.datastores()? {
-            let shelf = self.new_shelf(record);
-            lock(&self.shelves).insert(shelf.name().to_owned(), shelf.clone());
+        for record in self.storage.store.datastores()? {
+            let shelf = self.storage.new_shelf(record);
+            lock(&self.storage.shelves).insert(shelf.name().to_owned(), shelf.clone());
         }
-        for migration in self.store.migrations()? {
+        for migration in self.storage.store.migrations()? {
             if !migration.step.ended() {
                 // Where the disk is served, it is tried once more, and then tells.
-                let migration = self.settle(&migration).unwrap_or_else(|error| {
+                let migration = self.moves.settle(&migration).unwrap_or_else(|error| {
                     tracing::error!(migration = migration.id, %error, "not settled");
                     migration
                 });
-                self.job_of(&migration);
+                self.moves.job_of(&migration);
             }
         }
         let deadline = Instant::now() + STRAGGLERS;
         let (done, up) = mpsc::channel::<()>();
-        let mut disks = self.store.disks()?;
-        for shelf in self.all_shelves() {
+        let mut disks = self.storage.store.disks()?;
+        for shelf in self.storage.all_shelves() {
             let on_it = disks.extract_if(.., |disk| disk.datastore == shelf.name());
             let (on_it, done) = (on_it.collect(), done.clone());
-            self.aside(move |daemon| daemon.bring_shelf_up(&shelf, on_it, &done));
+            threads::aside(self, move |daemon| {
+                daemon.bring_shelf_up(&shelf, on_it, &done);
+            });
         }
         wait(done, &up, deadline);
         Ok(())
@@ -68,7 +70,7 @@ impl Daemon {
         }
         for disk in disks {
             let done = done.clone();
-            self.aside(move |daemon| {
+            threads::aside(self, move |daemon| {
                 daemon.bring_up(&disk);
                 drop(done);
             });
@@ -78,28 +80,28 @@ impl Daemon {
     /// Tries again what could not be brought up, and sees whether datastores are still
     /// what they were.
     pub(crate) fn retry(self: &Arc<Self>) -> Result<()> {
-        for shelf in self.all_shelves() {
+        for shelf in self.storage.all_shelves() {
             // Each by itself: one that hangs keeps nobody from seeing to the others.
             if shelf.begin_look() {
                 let looked_at = shelf.clone();
-                if !self.aside(move |daemon| daemon.see_to(&looked_at)) {
+                if !threads::aside(self, move |daemon| daemon.see_to(&looked_at)) {
                     shelf.end_look();
                 }
             }
         }
-        for disk in self.store.disks()? {
-            if self.problem_of(disk.id).is_some() {
-                self.aside(move |daemon| daemon.bring_up(&disk));
+        for disk in self.storage.store.disks()? {
+            if self.storage.problem_of(disk.id).is_some() {
+                threads::aside(self, move |daemon| daemon.bring_up(&disk));
             }
         }
-        self.attach_missing()
+        self.storage.attach_missing()
     }
 
     /// Lets go on what waited for a datastore that is back.
     fn see_to(self: &Arc<Self>, shelf: &Shelf) {
         // What waits for one that hangs goes on when it answers.
         if shelf.is_back() && shelf.must_answer().is_ok() {
-            match self.datastore_is_back(shelf.name()) {
+            match self.moves.datastore_is_back(shelf.name()) {
                 Ok(true) => shelf.seen_to(),
                 Ok(false) => {}
                 Err(error) => {
@@ -115,10 +117,10 @@ impl Daemon {
     /// Serves a disk, and lets its migration go on.
     fn bring_up(self: &Arc<Self>, disk: &DiskRecord) {
         // Whoever holds it is at it already.
-        let Ok(_claim) = self.claims.alone(claim_of(&disk.name)) else { return };
+        let Ok(_claim) = self.storage.claims.alone(claim_of(&disk.name)) else { return };
         // The record may have changed since the list was made.
-        let Ok(Some(disk)) = self.store.disk(&disk.name) else { return };
-        let migration = match self.migration_of(disk.id) {
+        let Ok(Some(disk)) = self.storage.store.disk(&disk.name) else { return };
+        let migration = match self.moves.migration_of(disk.id) {
             Ok(migration) => migration,
             Err(error) => return self.not_served(&disk, &error),
         };
@@ -142,54 +144,39 @@ impl Daemon {
         disk: &DiskRecord,
         migration: Option<MigrationRecord>,
     ) -> Result<Option<MigrationRecord>> {
-        let migration = migration.map(|record| self.settle(&record)).transpose()?;
+        let migration = migration.map(|record| self.moves.settle(&record)).transpose()?;
         // That may have moved it.
-        let disk = self.disk_record(&disk.name)?;
-        let shelf = self.shelf(&disk.datastore)?;
+        let disk = self.storage.disk_record(&disk.name)?;
+        let shelf = self.storage.shelf(&disk.datastore)?;
         shelf.open()?;
-        let migration = migration.map(|record| self.fence(&record)).transpose()?;
+        let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.
-        let disk = self.disk_record(&disk.name)?;
-        let role = self.role_of(&disk, &shelf)?;
+        let disk = self.storage.disk_record(&disk.name)?;
+        let role = self.machines.role_of(&disk, &shelf)?;
         let expected = identity(&disk, disk.generation, role);
         let image = shelf.expect(&disk.image, &expected).map_err(|error| {
-            self.part_of_a_copy(&disk).map_or(error, Error::unavailable)
+            self.machines.part_of_a_copy(&disk).map_or(error, Error::unavailable)
         })?;
         if let Some(record) = migration.as_ref().filter(|it| it.step == Step::Copying) {
-            self.gate.serve_bare(record, &self.map_path(record.id))?;
+            self.storage.gate.serve_bare(record, &self.moves.map_path(record.id))?;
         }
-        self.serve_disk(&disk, &image, &shelf)?;
+        self.storage.serve_disk(&disk, &image, &shelf)?;
         Ok(migration)
     }
 
     fn continue_migration(self: &Arc<Self>, record: &MigrationRecord) {
-        let job: Arc<Job> = self.job_of(record);
-        if let Err(error) = self.go_on(&job, record) {
+        let job: Arc<Job> = self.moves.job_of(record);
+        if let Err(error) = self.moves.go_on(&job, record) {
             tracing::error!(migration = record.id, %error, "the migration cannot continue");
         }
     }
 
     fn not_served(&self, disk: &DiskRecord, error: &Error) {
         let problem = error.to_string();
-        let known = lock(&self.served).insert(disk.id, Err(problem.clone()));
+        let known = lock(&self.storage.served).insert(disk.id, Err(problem.clone()));
         if known != Some(Err(problem.clone())) {
             tracing::warn!(disk = disk.name, problem, "disk not served");
         }
-    }
-
-    /// Does something on a thread of its own; false if there is none for it.
-    pub(crate) fn aside(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Arc<Daemon>) + Send + 'static,
-    ) -> bool {
-        let daemon = self.clone();
-        let run = move || work(&daemon);
-        let spawned = thread::Builder::new().name("sterna-up".into()).spawn(run);
-        if let Err(error) = &spawned {
-            tracing::warn!(%error, "cannot start a thread that checks storage; Sterna \
-                                    tries again");
-        }
-        spawned.is_ok()
     }
 }
 

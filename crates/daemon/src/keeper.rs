@@ -9,6 +9,7 @@ use sterna_state::Figured;
 use crate::daemon::Daemon;
 use crate::moves::Job;
 use crate::tasks::Task;
+use crate::threads;
 
 /// How often what is offline is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -34,8 +35,10 @@ pub(crate) fn retrying(daemon: &Arc<Daemon>) -> Task {
         told = daemon.tell_refused(&told);
         let retried = daemon.retry();
         daemon.end_all_again();
-        let resumed =
-            daemon.resume_stranded_moves().and(daemon.resume_stranded_transfers());
+        let resumed = daemon
+            .machines
+            .resume_stranded_moves()
+            .and(daemon.planner.resume_stranded_transfers());
         retried.and(resumed)
     };
     Task::every("retry", "try again what is offline or unfinished", RETRY, daemon, retry)
@@ -64,10 +67,10 @@ impl Daemon {
     /// Ends the migrations whose end the state did not take at first. Until then
     /// their disks count as being moved.
     fn end_all_again(self: &Arc<Self>) {
-        for job in self.all_jobs().into_iter().filter(|job| !job.running()) {
+        for job in self.moves.all_jobs().into_iter().filter(|job| !job.running()) {
             // Each by itself: their storage may hang.
-            self.aside(move |daemon| {
-                if let Err(error) = daemon.end_again(&job) {
+            threads::aside(self, move |daemon| {
+                if let Err(error) = daemon.moves.end_again(&job) {
                     tracing::warn!(migration = job.id(), %error, "cannot end the migration");
                 }
             });
@@ -78,19 +81,19 @@ impl Daemon {
     /// and why they stand still where that could not be recorded.
     pub(crate) fn record_all(&self) {
         let figured = |job: &Arc<Job>| {
-            self.look_at(job);
+            self.moves.look_at(job);
             let (application, tallied) = (job.application(), job.tallied());
             Figured { id: job.id(), application, tallied }
         };
-        let jobs = self.all_jobs();
+        let jobs = self.moves.all_jobs();
         for job in &jobs {
             // Its failure was in the log when the migration paused.
-            let _ = self.record_standstill(job);
+            let _ = self.moves.record_standstill(job);
         }
         let all: Vec<_> = jobs.iter().map(figured).collect();
         if !all.is_empty() {
             // What is lost here is a figure; the store says so elsewhere.
-            let _ = self.store.set_figures(all);
+            let _ = self.storage.store.set_figures(all);
         }
     }
 }

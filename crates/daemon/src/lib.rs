@@ -31,6 +31,7 @@ mod storage;
 mod systemd;
 mod tasks;
 mod threads;
+mod users;
 
 pub use log::{LAST_LINES, Log, State as LogState};
 pub use serve::{Running, serve};

@@ -9,6 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result, Status};
+use sterna_core::DiskId;
+use sterna_core::qos::ClassId;
 use sterna_engine::{Config, Engine, Listener, place};
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
@@ -16,15 +18,18 @@ use sterna_state::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::daemon::{Daemon, Held, Means, NbdPlace, Places};
+use crate::daemon::Daemon;
+use crate::moves::{self, copies};
 use crate::planner::{drs, plans, storage_drs};
 use crate::server::http;
 use crate::server::http::Visitors;
+use crate::service_levels::ServiceLevels;
 use crate::settings::Settings;
 use crate::storage::datastores::make_directory;
-use crate::storage::{hours, lookout};
+use crate::storage::places::{NbdPlace, Places};
+use crate::storage::{self, Held, Storage, hours, lookout};
 use crate::tasks::Task;
-use crate::{boot, keeper, machines, moves, samples, service_levels, systemd};
+use crate::{boot, keeper, machines, service_levels, systemd};
 
 /// How long the daemon's own threads may take to end when it stops.
 const LAST_THREADS: Duration = Duration::from_secs(3);
@@ -104,28 +109,28 @@ impl Running {
             nbd: nbd.iter().map(place_of).collect(),
         };
         let visitors = Arc::new(Visitors::at_most(descriptors.of_api()));
-        let means = Means { descriptors, log: settings.log, visitors };
         let (held, gone) = mpsc::channel();
-        let daemon = Arc::new(Daemon::new(store, engine, boot, places, means, held));
+        let storage = Storage::new(store, engine, boot, places, descriptors, held);
+        let daemon = Arc::new(Daemon::new(storage, settings.log, visitors));
         // Whoever comes in finds it in force.
-        daemon.reload()?;
-        daemon.switch_policies();
-        daemon.load_balancer()?;
+        daemon.levels.reload()?;
+        daemon.levels.switch_policies();
+        daemon.planner.load_balancer()?;
         daemon.bring_all_up()?;
-        daemon.gate.open(|migration| daemon.map_path(migration))?;
+        daemon.storage.gate.open(|migration| daemon.moves.map_path(migration))?;
         for socket in nbd {
             let listener = match socket {
                 NbdSocket::Unix(socket, _) => Listener::Unix(socket),
                 NbdSocket::Tcp(socket, _) => Listener::Tcp(socket),
             };
-            daemon.engine.listen(listener).map_err(|error| {
+            daemon.storage.engine.listen(listener).map_err(|error| {
                 Error::unavailable(format!("NBD cannot be served: {error}"))
             })?;
         }
-        daemon.watch_migrations();
-        daemon.resume_vm_moves()?;
-        daemon.resume_transfers()?;
-        daemon.resume_plans()?;
+        daemon.moves.watch_migrations();
+        daemon.machines.resume_vm_moves()?;
+        daemon.planner.resume_transfers()?;
+        daemon.planner.resume_plans()?;
         for task in tasks_of(&daemon) {
             daemon.tasks.start(task)?;
         }
@@ -140,14 +145,14 @@ impl Running {
     }
 
     fn announce(&self) {
-        let places = &self.daemon.places;
-        let io = self.daemon.engine.io();
+        let places = &self.daemon.storage.places;
+        let io = self.daemon.storage.engine.io();
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             state = %places.state.display(),
             api = %places.socket.display(),
             io = %io.name,
-            open_files = self.daemon.means.descriptors.limit(),
+            open_files = self.daemon.storage.descriptors.limit(),
             "ready"
         );
         for place in &places.nbd {
@@ -174,7 +179,7 @@ impl Running {
         let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
         let (stopping, stopped) = watch::channel(false);
         let router = http::router(self.daemon.clone());
-        let visitors = self.daemon.means.visitors.clone();
+        let visitors = self.daemon.visitors.clone();
         let watched = systemd::show_answers(router.clone());
         let server = tokio::spawn(http::serve(listener, router, visitors, stopped));
         systemd::ready();
@@ -201,8 +206,8 @@ impl Running {
     fn stop(self) {
         let Running { daemon, gone, api, _bound, _lock: lock } = self;
         drop(api);
-        daemon.leave_vm_moves();
-        daemon.leave_transfers();
+        daemon.machines.leave_vm_moves();
+        daemon.planner.leave_transfers();
         let deadline = Instant::now() + LAST_THREADS;
         let hanging = daemon.tasks.stop(LAST_THREADS);
         if !hanging.is_empty() {
@@ -212,7 +217,7 @@ impl Running {
         // Other threads that hold the daemon end on their own within moments, unless they
         // wait for storage that hangs; the engine stops either way, and before the lock is
         // given up.
-        let engine = daemon.engine.clone();
+        let engine = daemon.storage.engine.clone();
         drop(daemon);
         let left = deadline.saturating_duration_since(Instant::now());
         let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
@@ -228,21 +233,34 @@ impl Running {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 12] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 13] {
+    let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
-        samples::sampling(daemon),
+        storage::sampling(storage, class_of(levels)),
         keeper::recording(daemon),
         keeper::retrying(daemon),
-        lookout::looking(daemon),
-        hours::recording(daemon),
-        machines::looking(daemon),
-        service_levels::switching(daemon),
-        service_levels::cruising(daemon),
-        moves::guarding(daemon),
-        storage_drs::balancing(daemon),
-        drs::looking(daemon),
-        plans::driving(daemon),
+        lookout::looking(storage),
+        copies::looking(moves),
+        hours::recording(storage),
+        machines::looking(machines),
+        service_levels::switching(levels),
+        service_levels::cruising(levels),
+        moves::guarding(moves),
+        storage_drs::balancing(planner),
+        drs::looking(planner),
+        plans::driving(planner),
     ]
+}
+
+/// Says which class a disk is in, by the book as it is at the moment.
+fn class_of(
+    levels: &Arc<ServiceLevels>,
+) -> impl Fn() -> Box<dyn Fn(DiskId) -> Option<ClassId>> + Send + 'static {
+    let levels = Arc::downgrade(levels);
+    move || {
+        let book = levels.upgrade().map(|levels| levels.book());
+        Box::new(move |disk| Some(book.as_ref()?.class_of(disk)?.record.id))
+    }
 }
 
 /// The sockets of the API and of NBD: handed over by systemd, or made here.

@@ -16,7 +16,7 @@ use super::book::claim_of;
 use super::checks::{check_guard, check_room, place_of, plain};
 use super::look::datastore_of;
 use super::moves::new_move;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::moves::{check_rate, wanted};
 use crate::storage::datastores::check_name;
 use crate::storage::disks::{
@@ -26,7 +26,7 @@ use crate::storage::disks::{
 /// How a file is to be kept, by the end of its name.
 const FORMATS: [(&str, &str); 3] = [("raw", "raw"), ("img", "raw"), ("qcow2", "qcow2")];
 
-impl Daemon {
+impl Machines {
     /// Starts an adoption.
     pub(crate) fn adopt_vm_disk(
         self: &Arc<Self>,
@@ -36,19 +36,19 @@ impl Daemon {
         check_rate(request.rate)?;
         let guard = wanted(&request.guard)?;
         let known = self.vm_record(vm)?;
-        let _claim = self.claims.shared(claim_of(vm))?;
-        let shelf = self.shelf(&request.on)?;
+        let _claim = self.storage.claims.shared(claim_of(vm))?;
+        let shelf = self.storage.shelf(&request.on)?;
         let drive = self.movable(&known, &request.device)?;
         check_guard(&known.reach, &guard)?;
         check_size(drive.size)?;
         check_room(&shelf, &drive)?;
         let name = request.name.clone().unwrap_or_else(|| name_for(vm, &drive));
         check_name("disk", &name)?;
-        let _new = self.claim_new(&name, &request.on)?;
+        let _new = self.storage.claim_new(&name, &request.on)?;
         self.check_reconnects(&known)?;
         let disk = OurDisk { name, id: DiskId(random::number()?) };
         let export = self.export_of(disk.id)?.to_string();
-        let from = datastore_of(&self.store.datastores()?, &drive.image);
+        let from = datastore_of(&self.storage.store.datastores()?, &drive.image);
         let record = VmMoveRecord {
             kind: VmMoveKind::Adopt(disk),
             format: "raw".into(),
@@ -68,7 +68,7 @@ impl Daemon {
         check_rate(request.rate)?;
         let guard = wanted(&request.guard)?;
         let known = self.vm_record(vm)?;
-        let _claim = self.claims.shared(claim_of(vm))?;
+        let _claim = self.storage.claims.shared(claim_of(vm))?;
         let format = format_of(&request.to)?;
         let drive = self.drive_of(&known, &request.device)?;
         let device = &drive.device;
@@ -80,14 +80,14 @@ impl Daemon {
             )));
         };
         check_guard(&known.reach, &guard)?;
-        let _disk = self.claims.alone(disk_claim(&disk.name))?;
-        self.check_still(&disk)?;
+        let _disk = self.storage.claims.alone(disk_claim(&disk.name))?;
+        self.storage.check_still(&disk)?;
         check_free(&request.to)?;
-        let datastore = datastore_of(&self.store.datastores()?, &request.to);
+        let datastore = datastore_of(&self.storage.store.datastores()?, &request.to);
         if let Some(name) = &datastore {
             let mut drive = drive.clone();
-            drive.allocated = self.view_disk(disk.clone())?.allocated;
-            let shelf = self.shelf(name)?;
+            drive.allocated = self.storage.view_disk(disk.clone())?.allocated;
+            let shelf = self.storage.shelf(name)?;
             shelf.check_takes_new()?;
             check_room(&shelf, &drive)?;
         }
@@ -105,13 +105,13 @@ impl Daemon {
 
     /// Refuses a file that is a disk's image, also where that cannot be seen now.
     fn check_no_image(&self, file: &str) -> Result<()> {
-        let datastores = self.store.datastores()?;
+        let datastores = self.storage.store.datastores()?;
         let is_there = |disk: &DiskRecord| {
             let mut known = datastores.iter();
             let place = known.find(|one| one.name == disk.datastore);
             place.is_some_and(|one| image_place(&one.location, &disk.image) == file)
         };
-        match self.store.disks()?.iter().find(|disk| is_there(disk)) {
+        match self.storage.store.disks()?.iter().find(|disk| is_there(disk)) {
             Some(disk) => {
                 let message = format!("{file} is the image of disk {}", disk.name);
                 Err(Error::in_use(message).hint("choose another name"))

@@ -8,14 +8,14 @@ use sterna_qemu::Identity;
 use sterna_state::{Reach, Step, VmRecord};
 
 use super::look::{Look, look};
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::storage::datastores::check_name;
 
-impl Daemon {
+impl Machines {
     /// All machines, by name.
     pub(crate) fn list_vms(&self) -> Result<Vec<Vm>> {
-        let records = self.store.vms()?;
-        let datastores = self.store.datastores()?;
+        let records = self.storage.store.vms()?;
+        let datastores = self.storage.store.datastores()?;
         let looks = self.vms.ask_all(&records, |link| async move { look(&link).await });
         self.note_sights(looks.iter().map(|(vm, look)| (vm, look.sight())));
         let view =
@@ -29,7 +29,7 @@ impl Daemon {
         let link = self.vms.link(&record.reach);
         let look = self.vms.runtime.block_on(look(&link));
         self.note_sights([(&record, look.sight())]);
-        Ok(self.view_vm(record, look.seen, &self.store.datastores()?))
+        Ok(self.view_vm(record, look.seen, &self.storage.store.datastores()?))
     }
 
     /// Adds a machine that can be asked.
@@ -37,8 +37,8 @@ impl Daemon {
         let name = &request.name;
         check_name("vm", name)?;
         let reach = reach_of(request)?;
-        let _claim = self.claims.alone(claim_of(name))?;
-        for known in self.store.vms()? {
+        let _claim = self.storage.claims.alone(claim_of(name))?;
+        for known in self.storage.store.vms()? {
             if known.name == *name {
                 return Err(Error::exists("vm", name));
             }
@@ -66,17 +66,17 @@ impl Daemon {
             // Whoever adds the same QEMU at the same time finds this one.
             let _turn = lock(&self.vms.adding);
             self.check_is_new_qemu(&record)?;
-            self.store.add_vm(record.clone())?;
+            self.storage.store.add_vm(record.clone())?;
         }
         tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
         self.note_sights([(&record, sight)]);
-        Ok(self.view_vm(record, Ok(seen), &self.store.datastores()?))
+        Ok(self.view_vm(record, Ok(seen), &self.storage.store.datastores()?))
     }
 
     /// Refuses a QEMU that is a machine already, at another monitor of its: two would plan
     /// for it, each without the other. Where it cannot be told, nothing is refused.
     fn check_is_new_qemu(&self, new: &VmRecord) -> Result<()> {
-        let all = self.store.vms()?.into_iter().chain([new.clone()]);
+        let all = self.storage.store.vms()?.into_iter().chain([new.clone()]);
         let direct: Vec<VmRecord> =
             all.filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
         if direct.len() < 2 || direct.last() != Some(new) {
@@ -105,10 +105,10 @@ impl Daemon {
 
     /// Forgets a machine, which goes on as it is.
     pub(crate) fn remove_vm(&self, name: &str) -> Result<Vm> {
-        let _claim = self.claims.alone(claim_of(name))?;
+        let _claim = self.storage.claims.alone(claim_of(name))?;
         self.vm_record(name)?;
-        self.check_no_transfer(name)?;
-        for one in self.store.open_vm_moves()? {
+        self.check_rests(name)?;
+        for one in self.storage.store.open_vm_moves()? {
             if one.vm == name {
                 let (id, device) = (one.id, one.device);
                 let message =
@@ -127,7 +127,7 @@ impl Daemon {
             }
         }
         let gone = self.show_vm(name)?;
-        self.store.remove_vm(name)?;
+        self.storage.store.remove_vm(name)?;
         self.vms.let_go(name);
         tracing::info!(vm = name, "virtual machine removed");
         Ok(gone)
@@ -135,7 +135,7 @@ impl Daemon {
 
     /// The record of a machine that exists.
     pub(crate) fn vm_record(&self, name: &str) -> Result<VmRecord> {
-        let found = self.store.vms()?.into_iter().find(|vm| vm.name == name);
+        let found = self.storage.store.vms()?.into_iter().find(|vm| vm.name == name);
         found.ok_or_else(|| Error::not_found("vm", name))
     }
 }

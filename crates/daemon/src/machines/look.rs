@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use super::Vms;
 use super::link::Link;
 use super::sights::Sight;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::storage::marks::DatastoreRecord;
 
 /// How long what disks do is watched: long enough to count a few requests of a disk
@@ -100,7 +100,7 @@ impl Vms {
     }
 }
 
-impl Daemon {
+impl Machines {
     /// A machine as the API shows it.
     pub(super) fn view_vm(
         &self,

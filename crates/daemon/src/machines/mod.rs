@@ -34,12 +34,18 @@ mod pace;
 mod sights;
 mod stranded;
 mod usage;
+mod user;
 mod users;
 mod view;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use sterna_api::{AskGuard, Disk, Migration, Result};
+use sterna_core::DiskId;
+use sterna_os::lock;
+use sterna_state::DiskRecord;
 use tokio::runtime::Handle;
 
 pub(crate) use self::book::claim_of;
@@ -49,7 +55,81 @@ use self::moves::Move;
 use self::sights::Sight;
 pub(crate) use self::sights::looking;
 pub(crate) use self::usage::Standing;
-use sterna_os::lock;
+pub(crate) use self::user::VmUser;
+use crate::moves::{Mover, Moves};
+use crate::storage::{DiskUser, Storage};
+use crate::users::Users;
+
+/// Virtual machines whose disks QEMU serves itself.
+pub(crate) struct Machines {
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) moves: Arc<Moves>,
+    pub(crate) vms: Vms,
+    pub(crate) users: Users<dyn VmUser>,
+}
+
+impl Machines {
+    /// No machine is known yet. To be called where there is a runtime.
+    pub(crate) fn new(storage: Arc<Storage>, moves: Arc<Moves>) -> Self {
+        Machines { storage, moves, vms: Vms::new(), users: Users::default() }
+    }
+
+    /// Refuses a machine that is on its way to another host.
+    fn check_rests(&self, vm: &str) -> Result<()> {
+        self.users.ask(|user| user.check_rests(vm))
+    }
+}
+
+impl DiskUser for Machines {
+    fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
+        self.check_not_given(disk)
+    }
+
+    fn check_unused(&self, disk: &DiskRecord) -> Result<()> {
+        self.check_no_vm_uses(disk)
+    }
+
+    fn hides(&self, disk: DiskId) -> Result<bool> {
+        self.is_adopted(disk)
+    }
+
+    fn complete(&self, disk: DiskId, view: &mut Disk) -> Result<()> {
+        if let Some(one) = self.vm_move_of(disk)? {
+            view.migration.get_or_insert(one.id);
+        }
+        Ok(())
+    }
+}
+
+impl Mover for Machines {
+    fn list(&self) -> Result<Vec<Migration>> {
+        self.list_vm_moves()
+    }
+
+    fn show(&self, id: u64) -> Result<Option<Migration>> {
+        self.show_vm_move(id)
+    }
+
+    fn is_under_way(&self, id: u64) -> bool {
+        self.vms.has_move(id)
+    }
+
+    fn pause(&self, id: u64, paused: bool) -> Result<Option<Migration>> {
+        self.pause_vm_move(id, paused)
+    }
+
+    fn cancel(&self, id: u64) -> Result<Option<Migration>> {
+        self.cancel_vm_move(id)
+    }
+
+    fn set_rate(&self, id: u64, rate: Option<u64>) -> Result<Option<Migration>> {
+        self.set_vm_move_rate(id, rate)
+    }
+
+    fn set_guard(&self, id: u64, asked: &AskGuard) -> Result<Option<Migration>> {
+        self.set_vm_move_guard(id, asked)
+    }
+}
 
 /// What this process has of machines.
 #[derive(Debug)]

@@ -28,8 +28,8 @@ use self::end::Closing;
 use super::link::Link;
 use super::moves::Move;
 use super::pace::Pace;
-use crate::daemon::Daemon;
 use crate::figures::Watch;
+use crate::machines::Machines;
 use crate::moves::Post;
 use crate::storage::patience::Patience;
 use crate::threads;
@@ -45,7 +45,7 @@ mod words;
 
 /// Who carries out the move of one disk.
 struct Driver {
-    daemon: Arc<Daemon>,
+    machines: Arc<Machines>,
     one: Arc<Move>,
     link: Arc<Link>,
     /// The connection, while the machine is asked often.
@@ -80,7 +80,7 @@ struct Driver {
 
 /// Starts the thread of a move, of one that has just been asked for unless it is resumed.
 pub(super) fn start(
-    daemon: &Arc<Daemon>,
+    machines: &Arc<Machines>,
     one: Arc<Move>,
     record: VmMoveRecord,
     reach: &Reach,
@@ -88,8 +88,8 @@ pub(super) fn start(
 ) -> Result<(), Error> {
     let name = format!("sterna-vm-{}", record.id);
     let mover = Mover::new(setup_of(&record, reach, resumed));
-    let driver = Driver::new(daemon, one, record, reach);
-    let runtime = daemon.vms.runtime.clone();
+    let driver = Driver::new(machines, one, record, reach);
+    let runtime = machines.vms.runtime.clone();
     threads::start(name, move || runtime.block_on(driver.go(mover)))
 }
 
@@ -126,7 +126,7 @@ fn wishes_of(record: &VmMoveRecord) -> Wishes {
 
 impl Driver {
     fn new(
-        daemon: &Arc<Daemon>,
+        machines: &Arc<Machines>,
         one: Arc<Move>,
         record: VmMoveRecord,
         reach: &Reach,
@@ -148,8 +148,8 @@ impl Driver {
             thick: false,
         };
         Driver {
-            daemon: daemon.clone(),
-            link: daemon.vms.link(reach),
+            machines: machines.clone(),
+            link: machines.vms.link(reach),
             machine: None,
             reach: reach.clone(),
             watch: Watch::new(record.application),
@@ -176,14 +176,14 @@ impl Driver {
             self.tidies();
         }
         self.drive(mover).await;
-        lock(&self.daemon.vms.tidying).remove(&self.record.id);
+        lock(&self.machines.vms.tidying).remove(&self.record.id);
     }
 
     async fn drive(&mut self, mut mover: Mover) {
         let mut event = Event::Start;
         loop {
             let mut actions = Vec::new();
-            if self.daemon.vms.stopping.load(Ordering::SeqCst) {
+            if self.machines.vms.stopping.load(Ordering::SeqCst) {
                 mover.handle(self.now(), Event::Stop, &mut actions);
             }
             mover.handle(self.now(), event, &mut actions);

@@ -18,7 +18,7 @@ use super::book::claim_of;
 use super::checks::{check_guard, check_room, directory_of, place_of, plain};
 use super::look::datastore_of;
 use super::mover;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::moves::{check_rate, wanted};
 
 /// What is wished of a move.
@@ -94,7 +94,7 @@ impl Move {
     }
 }
 
-impl Daemon {
+impl Machines {
     /// Starts a move.
     pub(crate) fn move_vm_disk(
         self: &Arc<Self>,
@@ -104,14 +104,14 @@ impl Daemon {
         check_rate(request.rate)?;
         let guard = wanted(&request.guard)?;
         let known = self.vm_record(vm)?;
-        let _claim = self.claims.shared(claim_of(vm))?;
-        let shelf = self.shelf(&request.to)?;
+        let _claim = self.storage.claims.shared(claim_of(vm))?;
+        let shelf = self.storage.shelf(&request.to)?;
         shelf.check_takes_new()?;
         let directory = directory_of(&shelf)?;
         let drive = self.movable(&known, &request.device)?;
         check_guard(&known.reach, &guard)?;
         let (device, format) = (plain(&drive.device), drive.format.clone());
-        let from = datastore_of(&self.store.datastores()?, &drive.image);
+        let from = datastore_of(&self.storage.store.datastores()?, &drive.image);
         if from.as_ref() == Some(&request.to) {
             let message = format!(
                 "disk {} of {vm} is on datastore {} already",
@@ -145,7 +145,7 @@ impl Daemon {
             self.has_not_begun(id, &error);
             return Err(error);
         }
-        self.show_migration(id)
+        self.moves.show_migration(id)
     }
 
     fn add_vm_move(
@@ -154,8 +154,9 @@ impl Daemon {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<u64> {
         let (vm, device) = (record.vm.clone(), record.device.clone());
-        self.check_no_transfer(&vm)?;
+        self.check_rests(&vm)?;
         let moved = self
+            .storage
             .store
             .open_vm_moves()?
             .into_iter()
@@ -166,7 +167,7 @@ impl Daemon {
             let hint = format!("see `sterna migration watch {}`", one.id);
             return Err(Error::in_use(message).hint(hint));
         }
-        Ok(self.store.add_vm_move(record, name)?)
+        Ok(self.storage.store.add_vm_move(record, name)?)
     }
 
     /// The disk, if it is QEMU's and can be moved.
@@ -215,7 +216,7 @@ impl Daemon {
         reach: &Reach,
         resumed: bool,
     ) -> Result<()> {
-        let Some(record) = self.store.vm_move(id)? else {
+        let Some(record) = self.storage.store.vm_move(id)? else {
             return Err(Error::not_found("migration", id));
         };
         let one = Arc::new(Move::of(&record));
@@ -240,19 +241,19 @@ impl Daemon {
 
     /// All moves, as migrations.
     pub(crate) fn list_vm_moves(&self) -> Result<Vec<Migration>> {
-        let all = self.store.vm_moves()?;
+        let all = self.storage.store.vm_moves()?;
         Ok(all.into_iter().map(|record| self.view_vm_move(record)).collect())
     }
 
     /// The moves that are under way, as migrations.
     pub(crate) fn open_vm_moves(&self) -> Result<Vec<Migration>> {
-        let open = self.store.open_vm_moves()?;
+        let open = self.storage.store.open_vm_moves()?;
         Ok(open.into_iter().map(|record| self.view_vm_move(record)).collect())
     }
 
     /// A move as a migration, if that number is one.
     pub(crate) fn show_vm_move(&self, id: u64) -> Result<Option<Migration>> {
-        let record = self.store.vm_move(id)?;
+        let record = self.storage.store.vm_move(id)?;
         Ok(record.map(|record| self.view_vm_move(record)))
     }
 
@@ -263,7 +264,7 @@ impl Daemon {
         wish: Wish,
         change: impl FnOnce() -> Result<()>,
     ) -> Result<Option<Migration>> {
-        let Some(record) = self.store.vm_move(id)? else { return Ok(None) };
+        let Some(record) = self.storage.store.vm_move(id)? else { return Ok(None) };
         let disk = format!("{} of {}", record.device, record.vm);
         if record.step.ended() {
             let message = format!("migration {id} of disk {disk} has ended");
@@ -298,7 +299,9 @@ impl Daemon {
 
     /// Gives a move up, if that number is one.
     pub(crate) fn cancel_vm_move(&self, id: u64) -> Result<Option<Migration>> {
-        self.change_vm_move(id, Wish::Cancel, || Ok(self.store.vm_move_cancel(id)?))
+        self.change_vm_move(id, Wish::Cancel, || {
+            Ok(self.storage.store.vm_move_cancel(id)?)
+        })
     }
 
     /// Has a move stand still or go on, if that number is one.
@@ -307,7 +310,7 @@ impl Daemon {
         id: u64,
         paused: bool,
     ) -> Result<Option<Migration>> {
-        let pause = || Ok(self.store.vm_move_pause(id, paused)?);
+        let pause = || Ok(self.storage.store.vm_move_pause(id, paused)?);
         self.change_vm_move(id, Wish::Other, pause)
     }
 
@@ -317,7 +320,9 @@ impl Daemon {
         id: u64,
         rate: Option<u64>,
     ) -> Result<Option<Migration>> {
-        self.change_vm_move(id, Wish::Other, || Ok(self.store.vm_move_rate(id, rate)?))
+        self.change_vm_move(id, Wish::Other, || {
+            Ok(self.storage.store.vm_move_rate(id, rate)?)
+        })
     }
 
     /// Guards a move, if that number is one.
@@ -326,10 +331,10 @@ impl Daemon {
         id: u64,
         asked: &AskGuard,
     ) -> Result<Option<Migration>> {
-        let Some(record) = self.store.vm_move(id)? else { return Ok(None) };
+        let Some(record) = self.storage.store.vm_move(id)? else { return Ok(None) };
         let guard = wanted(asked)?;
         check_guard(&self.vm_record(&record.vm)?.reach, &guard)?;
-        let change = || Ok(self.store.vm_move_guard(id, &guard)?);
+        let change = || Ok(self.storage.store.vm_move_guard(id, &guard)?);
         self.change_vm_move(id, Wish::Other, change)
     }
 }

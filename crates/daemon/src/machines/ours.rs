@@ -6,7 +6,7 @@
 //! elsewhere; and clients do not find it by its name: QEMU knows it by its id, now and
 //! later. (So nobody takes it for a disk while QEMU is disconnected because the daemon was
 //! killed, and writes into the copy.) Right before the switch-over its
-//! image is *sealed* ([`Daemon::seal_adopted`]): it calls itself active from then on, as
+//! image is *sealed* ([`Machines::seal_adopted`]): it calls itself active from then on, as
 //! QEMU may make it the truth at any moment. If QEMU then says that it has not, that is
 //! undone before the move may be called anything but switching. Only what calls itself
 //! partial is removed: a state from an old backup takes a machine's disk for a copy.
@@ -25,8 +25,9 @@ use sterna_qemu::Export;
 use sterna_state::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord};
 use tokio::time::{Instant, sleep};
 
-use crate::daemon::{Daemon, NbdPlace};
+use crate::machines::Machines;
 use crate::storage::disks::{claim_of, identity, new_record};
+use crate::storage::places::NbdPlace;
 use crate::storage::shelf::Shelf;
 
 /// How long QEMU's connection may take to end after QEMU has dropped its node: both are
@@ -41,11 +42,11 @@ pub(super) fn is_called(disk: &DiskRecord, name: &str) -> bool {
     disk.name == name || disk.id.to_string() == name
 }
 
-impl Daemon {
+impl Machines {
     /// The disk of ours that an image is, in QEMU's words.
     pub(crate) fn disk_behind(&self, image: &str) -> Result<Option<DiskRecord>> {
         let Some(name) = self.name_behind(image) else { return Ok(None) };
-        Ok(self.store.disks()?.into_iter().find(|disk| is_called(disk, &name)))
+        Ok(self.storage.store.disks()?.into_iter().find(|disk| is_called(disk, &name)))
     }
 
     /// What that is called: by a disk's name, or its id.
@@ -57,12 +58,12 @@ impl Daemon {
             }
             NbdPlace::Tcp(_) => image.strip_prefix(&place.uri("")).map(str::to_owned),
         };
-        self.places.nbd.iter().find_map(here)
+        self.storage.places.nbd.iter().find_map(here)
     }
 
     /// Where QEMU finds a disk of ours, also while others do not.
     pub(super) fn export_of(&self, disk: DiskId) -> Result<Export> {
-        let socket = self.places.nbd.iter().find_map(|place| match place {
+        let socket = self.storage.places.nbd.iter().find_map(|place| match place {
             NbdPlace::Unix(path) => Some(path.display().to_string()),
             NbdPlace::Tcp(_) => None,
         });
@@ -78,19 +79,18 @@ impl Daemon {
     /// The adoption or release under way that has to do with a disk of ours.
     pub(crate) fn vm_move_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
         let of_it = |one: &VmMoveRecord| one.kind.disk().is_some_and(|it| it.id == disk);
-        Ok(self.store.open_vm_moves()?.into_iter().find(of_it))
+        Ok(self.storage.store.open_vm_moves()?.into_iter().find(of_it))
     }
 
     /// The adoption that has ended, and of which its machine may still have the disk.
     fn untidy_adoption_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
-        let all = self.store.untidy_vm_moves()?;
+        let all = self.storage.store.untidy_vm_moves()?;
         Ok(all.into_iter().find(|one| one.kind.adopts_disk(disk)))
     }
 
     /// Refuses a disk that is being adopted or released, or whose machine has not let go
-    /// of it, or moves.
-    pub(crate) fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
-        self.check_disk_rests(disk.id)?;
+    /// of it.
+    pub(super) fn check_not_given(&self, disk: &DiskRecord) -> Result<()> {
         if let Some(VmMoveRecord { id, vm, .. }) = self.untidy_adoption_of(disk.id)? {
             let name = &disk.name;
             let message =
@@ -115,16 +115,7 @@ impl Daemon {
 
     /// Whether QEMU copies to a disk that is to be adopted, or may still have one that was.
     pub(crate) fn is_adopted(&self, disk: DiskId) -> Result<bool> {
-        self.is_adopted_by(self.vm_move_of(disk)?.as_ref(), disk)
-    }
-
-    /// The same of one of which is known what is under way with it.
-    pub(crate) fn is_adopted_by(
-        &self,
-        under_way: Option<&VmMoveRecord>,
-        disk: DiskId,
-    ) -> Result<bool> {
-        Ok(under_way.is_some_and(|one| one.kind.adopts())
+        Ok(self.vm_move_of(disk)?.is_some_and(|one| one.kind.adopts())
             || self.untidy_adoption_of(disk)?.is_some())
     }
 
@@ -151,9 +142,9 @@ impl Daemon {
                 _ => Err(Error::exists("disk", &record.name)),
             };
         }
-        let _claims = self.claim_new(&disk.name, &one.to)?;
+        let _claims = self.storage.claim_new(&disk.name, &one.to)?;
         let new = new_record(&disk.name, one.size, &one.to, Provision::Thin)?;
-        self.make_disk(DiskRecord { id: disk.id, ..new }, Role::Partial)?;
+        self.storage.make_disk(DiskRecord { id: disk.id, ..new }, Role::Partial)?;
         Ok(())
     }
 
@@ -179,7 +170,7 @@ impl Daemon {
 
     /// The disk is like any other from now on.
     pub(super) fn open_adopted(&self, disk: &OurDisk) {
-        self.engine.set_named(disk.id);
+        self.storage.engine.set_named(disk.id);
     }
 
     /// A disk of an adoption of which nobody has seen the end: it may be a part of a copy,
@@ -187,15 +178,15 @@ impl Daemon {
     /// somebody has looked.
     pub(super) fn put_aside(&self, disk: &OurDisk) {
         let Ok(Some(record)) = self.adopted(disk) else { return };
-        if self.engine.stats(disk.id).is_ok_and(|it| it.connections > 0) {
+        if self.storage.engine.stats(disk.id).is_ok_and(|it| it.connections > 0) {
             return;
         }
         let Some(why) = self.part_of_a_copy(&record) else { return };
         let name = &record.name;
         tracing::warn!(disk = name, why, "disk not served");
-        lock(&self.served).insert(record.id, Err(why));
+        lock(&self.storage.served).insert(record.id, Err(why));
         // One that was not served is not to be detached.
-        let _ = self.engine.detach(record.id);
+        let _ = self.storage.engine.detach(record.id);
     }
 
     /// Why a disk is not served whose image calls itself a part of a copy, if it does: it
@@ -204,7 +195,7 @@ impl Daemon {
         if self.calls_itself(disk).ok()? != Some(Role::Partial) {
             return None;
         }
-        let all = self.store.vm_moves().ok()?;
+        let all = self.storage.store.vm_moves().ok()?;
         let one = all.iter().rfind(|one| one.kind.adopts_disk(disk.id))?;
         let (name, vm, id) = (&disk.name, &one.vm, one.id);
         Some(format!(
@@ -218,7 +209,8 @@ impl Daemon {
     /// Waits until QEMU has left a disk that it has been told to leave.
     pub(super) async fn await_goodbye(&self, disk: &OurDisk) {
         let until = Instant::now() + GOODBYE;
-        let is_used = || self.engine.stats(disk.id).is_ok_and(|it| it.connections > 0);
+        let is_used =
+            || self.storage.engine.stats(disk.id).is_ok_and(|it| it.connections > 0);
         while is_used() && Instant::now() < until {
             sleep(LOOK).await;
         }
@@ -228,11 +220,11 @@ impl Daemon {
     /// its image calls itself something else than a part. Says whether it is gone.
     pub(super) fn remove_adopted(&self, disk: &OurDisk) -> Result<bool> {
         let Some(record) = self.adopted(disk)? else { return Ok(true) };
-        let _claim = self.claims.alone(claim_of(&record.name))?;
+        let _claim = self.storage.claims.alone(claim_of(&record.name))?;
         if self.calls_itself(&record)? != Some(Role::Partial) {
             return Ok(false);
         }
-        self.take_away(&record, ImageFate::Delete)?;
+        self.storage.take_away(&record, ImageFate::Delete)?;
         Ok(true)
     }
 
@@ -251,7 +243,8 @@ impl Daemon {
     /// What the image of a disk calls itself; nothing, if it is not the image that its
     /// record means.
     fn calls_itself(&self, record: &DiskRecord) -> Result<Option<Role>> {
-        let says = self.shelf(&record.datastore)?.says(&record.image, record.size)?;
+        let says =
+            self.storage.shelf(&record.datastore)?.says(&record.image, record.size)?;
         let meant = says
             .filter(|found| *found == identity(record, record.generation, found.role));
         Ok(meant.map(|found| found.role))
@@ -259,10 +252,10 @@ impl Daemon {
 
     fn call_itself(&self, record: &DiskRecord, role: Role) -> Result<()> {
         let says = identity(record, record.generation, role);
-        self.shelf(&record.datastore)?.identify(&record.image, &says)
+        self.storage.shelf(&record.datastore)?.identify(&record.image, &says)
     }
 
     fn adopted(&self, disk: &OurDisk) -> Result<Option<DiskRecord>> {
-        Ok(self.store.disks()?.into_iter().find(|known| known.id == disk.id))
+        Ok(self.storage.store.disks()?.into_iter().find(|known| known.id == disk.id))
     }
 }

@@ -22,7 +22,7 @@ use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
 use super::mover::both;
 use super::view::decide;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::tasks::Task;
 
 /// How often machines are looked at: somebody who has started one with the wrong image is
@@ -83,15 +83,15 @@ impl Sight {
 }
 
 /// Looks at machines.
-pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
-    let look = |daemon: &Arc<Daemon>| daemon.look_at_vms();
-    Task::every("vms", "check the VMs", EVERY, daemon, look).after(Duration::ZERO)
+pub(crate) fn looking(machines: &Arc<Machines>) -> Task {
+    let look = |machines: &Arc<Machines>| machines.look_at_vms();
+    Task::every("vms", "check the VMs", EVERY, machines, look).after(Duration::ZERO)
 }
 
-impl Daemon {
+impl Machines {
     /// Looks at all machines that nobody else keeps.
     fn look_at_vms(&self) -> Result<()> {
-        let records = self.store.vms()?;
+        let records = self.storage.store.vms()?;
         lock(&self.vms.sights)
             .retain(|name, _| records.iter().any(|vm| vm.name == *name));
         let by_hand: Vec<VmRecord> =
@@ -117,7 +117,7 @@ impl Daemon {
         &self,
         sights: impl IntoIterator<Item = (&'a VmRecord, Sight)>,
     ) {
-        let unclear = self.store.unclear_vm_moves().unwrap_or_default();
+        let unclear = self.storage.store.unclear_vm_moves().unwrap_or_default();
         for (vm, sight) in sights {
             for last in unclear.iter().filter(|last| last.vm == vm.name) {
                 let image = sight.image_since(last);
@@ -129,7 +129,7 @@ impl Daemon {
                     vm = vm.name,
                     "the VM runs with the destination: the end of the move is clear now"
                 );
-                if let Err(error) = self.store.vm_move_is_clear(last.id) {
+                if let Err(error) = self.storage.store.vm_move_is_clear(last.id) {
                     tracing::warn!(migration = last.id, %error, "cannot record that a \
                                                                  move's end is clear");
                 }
@@ -162,9 +162,10 @@ impl Daemon {
 
     /// What somebody should know of machines.
     pub(crate) fn vm_warnings(&self) -> Result<Vec<Warning>> {
-        let left = self.store.untidy_vm_moves()?;
+        let left = self.storage.store.untidy_vm_moves()?;
         let mut warnings: Vec<Warning> = left.iter().map(untidy).collect();
-        let (known, last) = (self.store.vms()?, self.store.last_vm_moves()?);
+        let (known, last) =
+            (self.storage.store.vms()?, self.storage.store.last_vm_moves()?);
         let sights = lock(&self.vms.sights);
         for vm in &known {
             let sight = sights.get(&vm.name).and_then(|sight| sight.silent.as_ref());
@@ -199,7 +200,7 @@ impl Daemon {
         if image == last.destination {
             return Ok(None);
         }
-        let left = self.store.left_by_vm_move(&last.vm, &last.device, image)?;
+        let left = self.storage.store.left_by_vm_move(&last.vm, &last.device, image)?;
         Ok(left.map(|left| went_back(&left, last)))
     }
 
@@ -208,7 +209,8 @@ impl Daemon {
     pub(super) fn check_latest(&self, vm: &VmRecord, drive: &Drive) -> Result<()> {
         let of_disk =
             |last: &VmMoveRecord| last.device == drive.device && is_of(last, vm);
-        let Some(last) = self.store.last_vm_moves()?.into_iter().find(of_disk) else {
+        let Some(last) = self.storage.store.last_vm_moves()?.into_iter().find(of_disk)
+        else {
             return Ok(());
         };
         let warning = match last.unclear {

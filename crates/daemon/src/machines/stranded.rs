@@ -12,9 +12,9 @@ use sterna_state::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
 
 use super::mover;
 use super::moves::Move;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 
-impl Daemon {
+impl Machines {
     /// Records that a new move has ended, and why.
     pub(super) fn has_not_begun(&self, id: u64, why: &Error) {
         let ending = Ending {
@@ -24,8 +24,12 @@ impl Daemon {
             report: None,
         };
         tracing::error!(migration = id, %why, "a move cannot begin");
-        let ended =
-            self.store.vm_move_ends(id, Step::Cancelled, ending, Leaves::default());
+        let ended = self.storage.store.vm_move_ends(
+            id,
+            Step::Cancelled,
+            ending,
+            Leaves::default(),
+        );
         if let Err(error) = ended {
             tracing::error!(
                 migration = id,
@@ -39,9 +43,9 @@ impl Daemon {
     /// Goes on with the moves that the last daemon has left, and with putting away what is
     /// left of others.
     pub(crate) fn resume_vm_moves(self: &Arc<Self>) -> Result<()> {
-        let known = self.store.vms()?;
-        let open = self.store.open_vm_moves()?;
-        for record in open.into_iter().chain(self.store.untidy_vm_moves()?) {
+        let known = self.storage.store.vms()?;
+        let open = self.storage.store.open_vm_moves()?;
+        for record in open.into_iter().chain(self.storage.store.untidy_vm_moves()?) {
             self.resume_vm_move(record, &known);
         }
         Ok(())
@@ -70,10 +74,10 @@ impl Daemon {
         if stranded.is_empty() {
             return Ok(());
         }
-        let known = self.store.vms()?;
+        let known = self.storage.store.vms()?;
         for id in stranded {
-            let record = self.store.vm_move(id)?;
-            let untidy = self.store.vm_move_is_untidy(id)?;
+            let record = self.storage.store.vm_move(id)?;
+            let untidy = self.storage.store.vm_move_is_untidy(id)?;
             // What could not be asked is asked again; what is begun may strand again.
             lock(&self.vms.stranded).remove(&id);
             if let Some(record) = record

@@ -11,7 +11,7 @@ use sterna_qemu::QemuError;
 use sterna_state::DiskRecord;
 
 use super::ours::is_called;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 
 /// Who uses a disk.
 enum User {
@@ -23,7 +23,7 @@ enum User {
     Unknown(String, String),
 }
 
-impl Daemon {
+impl Machines {
     /// Refuses a disk that a machine has which is known and on.
     pub(crate) fn check_no_vm_uses(&self, disk: &DiskRecord) -> Result<()> {
         let name = &disk.name;
@@ -48,7 +48,7 @@ impl Daemon {
     }
 
     fn user_of(&self, disk: &DiskRecord) -> Result<User> {
-        let records = self.store.vms()?;
+        let records = self.storage.store.vms()?;
         let asked = self.vms.ask_all(&records, |link| async move {
             let machine = link.machine().await?;
             if !machine.run().await?.on {

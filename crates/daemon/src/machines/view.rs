@@ -6,10 +6,10 @@ use sterna_state::{Step, VmMoveRecord};
 
 use super::mover::both;
 use super::moves::Standing;
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::moves::{fares, moves};
 
-impl Daemon {
+impl Machines {
     /// A record, and what the mover knows.
     pub(super) fn view_vm_move(&self, record: VmMoveRecord) -> Migration {
         let one = lock(&self.vms.moves).get(&record.id).cloned();

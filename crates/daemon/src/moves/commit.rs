@@ -15,19 +15,19 @@ use sterna_os::lock;
 use sterna_state::{MigrationRecord, Step, StoreError};
 
 use super::{Job, Prepared};
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 use crate::storage::commits::{self, Key, Record, Says};
 
 /// How long to wait before a state directory that does not take a record is asked again.
 /// A guest may be held meanwhile: nobody knows which side is the truth.
 const AGAIN: Duration = Duration::from_millis(100);
 
-impl Daemon {
+impl Moves {
     /// Makes the record for a switch-over that was begun; gives how long a write of it
     /// took.
     pub(super) fn prepare_record(&self, job: &Job, attempt: u64) -> Result<Duration> {
         let migration = self.migration_record(job.id)?;
-        let path = commits::path(&self.places.state, job.id);
+        let path = commits::path(&self.storage.places.state, job.id);
         let prepared = Record::prepare(&path, key(&migration, attempt));
         let (record, took) = prepared.map_err(|error| {
             let path = path.display();
@@ -69,11 +69,11 @@ impl Daemon {
                     }
                     super::events::answered(
                         job,
-                        self.engine.committed(job.engine_id(), answer),
+                        self.storage.engine.committed(job.engine_id(), answer),
                     );
                     commit.answered();
                 }
-                (Do::Tell, _) => match self.store.commit_migration(job.id) {
+                (Do::Tell, _) => match self.storage.store.commit_migration(job.id) {
                     Ok(()) => commit.told(),
                     Err(error @ (StoreError::Step { .. } | StoreError::Closed)) => {
                         let error = error.with_cause();
@@ -125,7 +125,7 @@ impl Daemon {
             commit.written(written);
         }
         if commit.next() == Do::Tell {
-            self.store.commit_migration(migration.id)?;
+            self.storage.store.commit_migration(migration.id)?;
             commit.told();
             tracing::info!(migration = migration.id, "a commit was found and settled");
         }
@@ -148,8 +148,8 @@ impl Daemon {
         &self,
         migration: &MigrationRecord,
     ) -> Result<Option<(Record, Found)>> {
-        let path = commits::path(&self.places.state, migration.id);
-        let attempt = self.store.switch_overs(migration.id)?;
+        let path = commits::path(&self.storage.places.state, migration.id);
+        let attempt = self.storage.store.switch_overs(migration.id)?;
         let found = Record::open(&path, key(migration, attempt))
             .and_then(|record| record.found().map(|found| (record, found)));
         match found {

@@ -14,15 +14,16 @@ use sterna_state::{MigrationRecord, Pause, Step};
 
 use super::guard::wanted;
 use super::{Job, TURN};
-use crate::daemon::Daemon;
+use crate::moves::Moves;
+use crate::threads;
 
 /// The least that a migration may be held to, in bytes per second: a region a second.
 const RATE_MIN: u64 = 64 << 10;
 
-impl Daemon {
+impl Moves {
     /// Makes a migration stand still.
     pub(crate) fn pause_migration(&self, id: u64) -> Result<Migration> {
-        if let Some(moved) = self.pause_vm_move(id, true)? {
+        if let Some(moved) = self.by_mover(|mover| mover.pause(id, true))? {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
@@ -50,7 +51,7 @@ impl Daemon {
         id: u64,
         how: ResumeMigration,
     ) -> Result<Migration> {
-        if how.skip_bad_sectors && self.show_vm_move(id)?.is_some() {
+        if how.skip_bad_sectors && self.by_mover(|mover| mover.show(id))?.is_some() {
             let message =
                 format!("QEMU carries out migration {id}, and QEMU skips no bad sectors");
             return Err(Error::invalid(message).hint(
@@ -58,7 +59,7 @@ impl Daemon {
                  them",
             ));
         }
-        if let Some(moved) = self.pause_vm_move(id, false)? {
+        if let Some(moved) = self.by_mover(|mover| mover.pause(id, false))? {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
@@ -73,7 +74,7 @@ impl Daemon {
             return Err(Error::in_use(message).hint(hint));
         }
         if how.skip_bad_sectors {
-            self.store.set_skip_bad(id)?;
+            self.storage.store.set_skip_bad(id)?;
             tracing::info!(migration = id, "the operator has chosen to skip bad sectors");
             if job.running() {
                 self.tell(&job, Control::SkipBad)?;
@@ -88,7 +89,7 @@ impl Daemon {
             self.go_on_again(&job, &record)?;
             tracing::info!(migration = id, "resumed by the operator");
         } else {
-            if let Some(problem) = self.problem_of(record.disk) {
+            if let Some(problem) = self.storage.problem_of(record.disk) {
                 let message = format!("disk {} is not served: {problem}", record.name);
                 let hint = super::view::then_resume("repair this", id);
                 return Err(Error::unavailable(message).hint(hint));
@@ -104,7 +105,7 @@ impl Daemon {
     /// a mirror is asked by `check_destination`, which notes down what it hears.)
     fn check_answers(&self, job: &Job) -> Result<()> {
         let to = self.migration_record(job.id)?.to.datastore;
-        self.shelf(&to)?.must_answer().map_err(|error| {
+        self.storage.shelf(&to)?.must_answer().map_err(|error| {
             let first = format!("check datastore {to}");
             error.hint(super::view::then_resume(&first, job.id))
         })
@@ -112,13 +113,13 @@ impl Daemon {
 
     /// Gives a migration up.
     pub(crate) fn cancel_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
-        if let Some(moved) = self.cancel_vm_move(id)? {
+        if let Some(moved) = self.by_mover(|mover| mover.cancel(id))? {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
         let turn = job.take_turn()?;
         self.changeable(&job)?;
-        self.store.set_cancel(id)?;
+        self.storage.store.set_cancel(id)?;
         tracing::info!(migration = id, "cancelled by the operator");
         if job.running() {
             self.tell(&job, Control::Cancel)?;
@@ -133,12 +134,12 @@ impl Daemon {
     /// keep its image for as long as that; whoever asked has his answer before.
     fn end_cancelled_aside(self: &Arc<Self>, job: Arc<Job>) -> Result<()> {
         let (sender, ended) = mpsc::sync_channel(1);
-        self.aside(move |daemon| {
+        threads::aside(self, move |moves| {
             let _turn = lock(&job.turn);
-            let ended = daemon.migration_record(job.id).and_then(|record| {
+            let ended = moves.migration_record(job.id).and_then(|record| {
                 // Somebody may have been quicker.
                 let over = record.step.ended() || job.running();
-                if over { Ok(()) } else { daemon.put_away(&job) }
+                if over { Ok(()) } else { moves.put_away(&job) }
             });
             // Who asked may have gone on.
             let _ = sender.send(ended);
@@ -153,13 +154,13 @@ impl Daemon {
         rate: Option<u64>,
     ) -> Result<Migration> {
         check_rate(rate)?;
-        if let Some(moved) = self.set_vm_move_rate(id, rate)? {
+        if let Some(moved) = self.by_mover(|mover| mover.set_rate(id, rate))? {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
         let _turn = job.take_turn()?;
         self.changeable(&job)?;
-        self.store.set_rate(id, rate)?;
+        self.storage.store.set_rate(id, rate)?;
         if job.running() {
             self.tell(&job, Control::SetRate(rate))?;
         }
@@ -173,14 +174,14 @@ impl Daemon {
         id: u64,
         asked: &AskGuard,
     ) -> Result<Migration> {
-        if let Some(moved) = self.set_vm_move_guard(id, asked)? {
+        if let Some(moved) = self.by_mover(|mover| mover.set_guard(id, asked))? {
             return Ok(moved);
         }
         let guard = wanted(asked)?;
         let job = self.live_job(id)?;
         let _turn = job.take_turn()?;
         self.changeable(&job)?;
-        self.store.set_guard(id, &guard)?;
+        self.storage.store.set_guard(id, &guard)?;
         self.set_guard(&job, guard.clone());
         tracing::info!(migration = id, ?guard, "guard changed");
         self.show_migration(id)
@@ -212,7 +213,7 @@ impl Daemon {
     }
 
     pub(super) fn tell(&self, job: &Job, control: Control) -> Result<()> {
-        self.engine.control(job.engine_id(), control).map_err(|error| {
+        self.storage.engine.control(job.engine_id(), control).map_err(|error| {
             let message = format!("migration {} cannot be changed: {error}", job.id);
             Error::internal(message)
                 .hint(format!("see `sterna migration show {}`", job.id))

@@ -1,7 +1,7 @@
 //! The files of both images of a migration while it runs, and what has become of them.
 //!
 //! The mirror has them open; their names may lead elsewhere by now. So before the
-//! destination is sealed, and every few seconds (`lookout`), it is looked at: it must be the
+//! destination is sealed, and every few seconds (the task `copies`), it is looked at: it must be the
 //! file of its name, have all its bytes, and nobody else may have written to it. If that
 //! does not hold, the migration pauses and says so, and the destination is closed. Before it
 //! is closed, and before a migration goes on that stood still, others' writes are asked for
@@ -31,6 +31,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_core::mirror::Control;
@@ -40,8 +41,13 @@ use sterna_state::{Blame, MigrationRecord, Pause, Place, Step};
 
 use super::view::then_resume;
 use super::{Job, Unsealed};
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 use crate::storage::lookout::Watched;
+use crate::tasks::Task;
+
+/// How often destinations are looked at: what is copied to a wrong one meanwhile is lost
+/// work, and nothing else.
+const EVERY: Duration = Duration::from_secs(3);
 
 /// How often a migration opens its destination anew by itself because others have opened it.
 /// A backup does that a few times; what does it more often keeps the migration from its end,
@@ -161,12 +167,23 @@ impl Job {
     }
 }
 
-impl Daemon {
+/// Looks at the destinations of moves, and stops copies to those that are not what they
+/// were.
+pub(crate) fn looking(moves: &Arc<Moves>) -> Task {
+    let look = |moves: &Arc<Moves>| {
+        moves.look_at_copies();
+        Ok(())
+    };
+    Task::every("copies", "look at the destinations of moves", EVERY, moves, look)
+}
+
+impl Moves {
     /// A job's mirror has just opened the destination.
     pub(super) fn hold_files(&self, job: &Job) {
         // One that has ended meanwhile needs none of that.
-        let destination = self.engine.held_destination(job.engine_id()).ok().flatten();
-        let source = self.engine.held(job.disk).ok().flatten();
+        let destination =
+            self.storage.engine.held_destination(job.engine_id()).ok().flatten();
+        let source = self.storage.engine.held(job.disk).ok().flatten();
         let watched = destination.as_ref().and_then(|file| Watched::new(file));
         let (watched, copy) =
             (watched.map(Arc::new), destination.as_ref().map(|it| *it.identity()));
@@ -174,7 +191,7 @@ impl Daemon {
         let before = std::mem::replace(&mut lock(&job.state).held, files);
         drop(before);
         // The mirror may stand still because of it by now: then nobody else is to hold it.
-        if self.engine.leave(job.engine_id()).unwrap_or(true) {
+        if self.storage.engine.leave(job.engine_id()).unwrap_or(true) {
             let left = lock(&job.state).held.destination.take();
             drop(left);
         }
@@ -185,7 +202,7 @@ impl Daemon {
     pub(super) fn hold_on(&self, job: &Job) {
         if lock(&job.state).held.destination.is_none() {
             let destination =
-                self.engine.held_destination(job.engine_id()).ok().flatten();
+                self.storage.engine.held_destination(job.engine_id()).ok().flatten();
             lock(&job.state).held.destination = destination;
         }
         self.ask_who_wrote(job);
@@ -211,7 +228,7 @@ impl Daemon {
         let before = lock(&job.state).held.destination.clone();
         // Before it is closed, which looks like somebody else's doing.
         self.ask_who_wrote(job);
-        if !self.engine.leave(job.engine_id()).unwrap_or(true) {
+        if !self.storage.engine.leave(job.engine_id()).unwrap_or(true) {
             return; // It goes on already.
         }
         // The mirror closes it as soon as nothing is in flight there. If it goes on again
@@ -246,8 +263,9 @@ impl Daemon {
         if held.destination.is_some() {
             return held;
         }
-        let source = self.engine.held(job.disk).ok().flatten();
-        let destination = self.engine.held_destination(job.engine_id()).ok().flatten();
+        let source = self.storage.engine.held(job.disk).ok().flatten();
+        let destination =
+            self.storage.engine.held_destination(job.engine_id()).ok().flatten();
         let copy = destination.as_ref().map(|it| *it.identity());
         Files { source, old: None, destination, copy, watched: None }
     }
@@ -292,7 +310,7 @@ impl Daemon {
         if let Some(watched) = &lock(&job.state).held.watched {
             watched.clear_written();
         }
-        self.engine.distrust(job.engine_id())
+        self.storage.engine.distrust(job.engine_id())
     }
 
     fn says(&self, at: &Place, what: &str, wrong: &dyn std::fmt::Display) -> String {
@@ -301,7 +319,7 @@ impl Daemon {
 
     /// Looks at the destinations of all mirrors that run; those with which something is
     /// wrong stand still. Several datastores that hang take no longer than one.
-    pub(crate) fn look_at_copies(&self) {
+    fn look_at_copies(&self) {
         // Those of a datastore are one question: a second one would wait for the first.
         let mut by_shelf = BTreeMap::<String, Vec<(Arc<Job>, Files, u64)>>::new();
         for job in self.all_jobs() {
@@ -316,7 +334,7 @@ impl Daemon {
         }
         let mut asked = Vec::new();
         for (name, on_it) in by_shelf {
-            let Ok(shelf) = self.shelf(&name) else { continue };
+            let Ok(shelf) = self.storage.shelf(&name) else { continue };
             let look = |(job, files, size): (Arc<Job>, Files, u64)| {
                 files.look(size).err().map(|wrong| (job, wrong))
             };
@@ -352,7 +370,7 @@ impl Daemon {
         let spoils = wrong.spoils();
         lock(&job.state).astray = Some(wrong);
         // If it has ended meanwhile, there is nothing to stop.
-        let paused = self.engine.control(job.engine_id(), Control::PauseAstray);
+        let paused = self.storage.engine.control(job.engine_id(), Control::PauseAstray);
         if paused.is_ok() && spoils {
             let _ = self.distrust(job);
         }
@@ -381,7 +399,7 @@ impl Daemon {
     /// the name of one file.
     fn is_elsewhere(&self, record: &MigrationRecord, wrong: &Wrong) -> Option<Error> {
         let named = matches!(wrong.astray, Some(Astray::Nameless | Astray::Replaced));
-        let opened = || self.shelf(&record.to.datastore).and_then(|to| to.open());
+        let opened = || self.storage.shelf(&record.to.datastore).and_then(|to| to.open());
         named.then(|| opened().err()).flatten()
     }
 
@@ -411,8 +429,10 @@ impl Daemon {
         job: &Job,
         record: &MigrationRecord,
     ) -> std::io::Result<()> {
-        let image =
-            self.shelf(&record.to.datastore).and_then(|to| to.image(&record.to.image));
+        let image = self
+            .storage
+            .shelf(&record.to.datastore)
+            .and_then(|to| to.image(&record.to.image));
         // What is wrong with either is told when it is opened.
         let (Ok(ImageSpec::File { path, .. }), Some(copy)) =
             (image, job.destination_file())
@@ -424,7 +444,7 @@ impl Daemon {
 
     /// Whether the source of a migration is served, and its name leads elsewhere.
     pub(super) fn has_lost_its_name(&self, record: &MigrationRecord) -> bool {
-        let held = self.engine.held(record.disk).ok().flatten();
+        let held = self.storage.engine.held(record.disk).ok().flatten();
         let astray = held.and_then(|file| file.check(record.size).err());
         matches!(astray, Some(Astray::Nameless | Astray::Replaced))
     }
@@ -432,7 +452,7 @@ impl Daemon {
     /// Refuses to part with the source unless the destination, which is the truth by now,
     /// is there under its name.
     pub(super) fn check_won(&self, record: &MigrationRecord) -> Result<()> {
-        let held = self.engine.held(record.disk).map_err(|error| {
+        let held = self.storage.engine.held(record.disk).map_err(|error| {
             let message = format!("it is unknown whether the new image exists: {error}");
             Error::unavailable(format!("{message}; so Sterna keeps the old image"))
         })?;

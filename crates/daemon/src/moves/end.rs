@@ -24,19 +24,19 @@ use super::Job;
 use super::leftover::{is_copy, is_old_source, sources};
 use super::start::partial;
 use super::tally::average;
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 use crate::storage::commits;
 use crate::storage::disks::place_of;
 use crate::storage::shelf::Shelf;
 
-impl Daemon {
+impl Moves {
     /// There is no mirror (any more): puts away what it leaves, whichever side won. If
     /// that cannot be done, people are told, and it is tried again (`end_again`).
     pub(super) fn put_away(self: &Arc<Self>, job: &Job) -> Result<()> {
         let settled = self.migration_record(job.id).and_then(|one| self.settle(&one));
         let ended = settled.and_then(|record| match record.step {
             // The source stays until somebody has seen the destination (`bring_up`).
-            Step::Committed if self.problem_of(job.disk).is_some() => Ok(()),
+            Step::Committed if self.storage.problem_of(job.disk).is_some() => Ok(()),
             Step::Committed => self.end_completed(job, &record),
             _ => self.end_cancelled(job, &record),
         });
@@ -61,7 +61,7 @@ impl Daemon {
         record: &MigrationRecord,
     ) -> Result<()> {
         // What there was to say was of the old image.
-        self.lookout.forget(record.disk);
+        self.storage.lookout.forget(record.disk);
         let put_away = self.retire_source(job, record);
         let note = put_away.err().map(|error| {
             let place = self.place(&record.from);
@@ -85,7 +85,8 @@ impl Daemon {
     }
 
     fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
-        let (shelf, file) = (self.shelf(&record.from.datastore)?, &record.from.image);
+        let (shelf, file) =
+            (self.storage.shelf(&record.from.datastore)?, &record.from.image);
         shelf.open()?;
         if !shelf.has(file, record.size, |found| is_old_source(found, record))? {
             return Ok(()); // A crash came between its removal and the record of it.
@@ -121,7 +122,7 @@ impl Daemon {
         let (record, kept) = if self.has_lost_source(record)? {
             let (source, destination) =
                 (record.source_generation, record.destination_generation);
-            self.store.migration_unsealed(record.id, source, destination)?;
+            self.storage.store.migration_unsealed(record.id, source, destination)?;
             let why = "the source image does not exist any more";
             (self.migration_record(record.id)?, Err(Error::unavailable(why)))
         } else {
@@ -145,7 +146,7 @@ impl Daemon {
 
     /// Removes the copy, if this migration has made it; what it leaves is said.
     fn remove_copy(&self, job: &Job, record: &MigrationRecord) -> Result<Option<String>> {
-        let (to, file) = (self.shelf(&record.to.datastore)?, &record.to.image);
+        let (to, file) = (self.storage.shelf(&record.to.datastore)?, &record.to.image);
         to.open()?;
         if !to.has(file, record.size, |found| is_copy(found, record))? {
             return Ok(None);
@@ -165,10 +166,12 @@ impl Daemon {
     /// certain. Then this state is out of date, and nothing here knows which image is
     /// the truth. An image that clients have is there, whatever its sidecar says.
     fn has_lost_source(&self, record: &MigrationRecord) -> Result<bool> {
-        if record.step != Step::Switching || self.problem_of(record.disk).is_none() {
+        if record.step != Step::Switching
+            || self.storage.problem_of(record.disk).is_none()
+        {
             return Ok(false);
         }
-        let from = self.shelf(&record.from.datastore)?;
+        let from = self.storage.shelf(&record.from.datastore)?;
         from.open()?;
         let says = from.says(&record.from.image, record.size)?;
         Ok(!says.is_some_and(|says| sources(record).contains(&says)))
@@ -177,7 +180,7 @@ impl Daemon {
     /// A migration whose destination image was never finished (the daemon was
     /// killed while it made it).
     pub(super) fn end_unstarted(&self, record: &MigrationRecord) -> Result<()> {
-        let left = self.shelf(&record.to.datastore).and_then(|to| {
+        let left = self.storage.shelf(&record.to.datastore).and_then(|to| {
             let store = to.open()?;
             let images = store.images().map_err(|error| to.refused(&error))?;
             for found in images {
@@ -235,12 +238,11 @@ impl Daemon {
         };
         let application = Application { now: None, ..application };
         let ending = Ending { at: clock::now(), note, application, report };
-        self.store.migration_ends(record.id, step, &ending)?;
-        commits::remove(&self.places.state, record.id);
+        self.storage.store.migration_ends(record.id, step, &ending)?;
+        commits::remove(&self.storage.places.state, record.id);
         lock(&self.jobs).remove(&record.id);
         // Policies may end with it, and moves of a plan begin.
-        self.service.waker.wake();
-        self.plans.waker.wake();
+        self.tell_changed();
         Ok(())
     }
 
@@ -251,7 +253,8 @@ impl Daemon {
         if experience.is_none() {
             return;
         }
-        if let Err(error) = self.store.set_experience(job.id, &experience.into()) {
+        if let Err(error) = self.storage.store.set_experience(job.id, &experience.into())
+        {
             tracing::warn!(migration = job.id, %error, "cannot record what the guard \
                                                         learned");
         }
@@ -266,7 +269,7 @@ impl Daemon {
             let tally = &lock(&job.state).tally;
             (tally.progress(), tally.now())
         };
-        let to = self.shelf(&record.to.datastore).ok();
+        let to = self.storage.shelf(&record.to.datastore).ok();
         let allocated = to.and_then(|to| to.allocated(&record.to.image, record.size));
         let compared = tallied.compares && record.step == Step::Committed;
         Report {
@@ -286,7 +289,7 @@ impl Daemon {
     }
 
     pub(super) fn place(&self, at: &Place) -> String {
-        match self.shelf(&at.datastore) {
+        match self.storage.shelf(&at.datastore) {
             Ok(shelf) => place_of(&shelf.record().location, &at.image),
             Err(_) => at.image.clone(),
         }

@@ -11,20 +11,20 @@ use sterna_state::{Blame, Pause, Step};
 
 use super::Job;
 use super::view::{hint, then_resume};
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 use crate::storage::shelf::Shelf;
 
-impl Daemon {
+impl Moves {
     /// One event of a migration's mirror, in the order in which they came.
     pub(super) fn on_event(self: &Arc<Self>, job: &Arc<Job>, event: MigrationEvent) {
         match event {
             MigrationEvent::Prepare(id) => {
                 let record = self.prepare_switch(job);
-                answered(job, self.engine.prepared(id, record));
+                answered(job, self.storage.engine.prepared(id, record));
             }
             MigrationEvent::Seal(id) => {
                 let result = self.seal(job);
-                answered(job, self.engine.sealed(id, result));
+                answered(job, self.storage.engine.sealed(id, result));
                 // Only now: a doubt undoes the switch-over, and that its seal has failed
                 // would be no reason to pause any more.
                 let spoilt =
@@ -97,7 +97,7 @@ impl Daemon {
     /// The mirror goes on. A pause that the operator has asked for since then
     /// holds: it is recorded when it is asked for, which is before this is heard.
     fn on_resume(&self, job: &Job) -> Result<(), sterna_state::StoreError> {
-        let record = self.store.migration(job.id)?;
+        let record = self.storage.store.migration(job.id)?;
         match record.and_then(|record| self.up_to_date(record).pause) {
             Some(pause) if pause.hint.is_some() => self.set_pause(job, None),
             _ => Ok(()),
@@ -111,7 +111,7 @@ impl Daemon {
         job: &Arc<Job>,
         reason: PauseReason,
     ) -> Result<(), sterna_state::StoreError> {
-        let record = match self.store.migration(job.id) {
+        let record = match self.storage.store.migration(job.id) {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(()),
             // That it stands still is known all the same, and is recorded later.
@@ -127,7 +127,7 @@ impl Daemon {
         if ended || reason == PauseReason::Asked {
             return Ok(());
         }
-        let to = self.shelf(&record.to.datastore);
+        let to = self.storage.shelf(&record.to.datastore);
         let is_server =
             |to: &Arc<Shelf>| matches!(to.record().location, Location::Nbd(_));
         let server = to.as_ref().is_ok_and(is_server);
@@ -173,7 +173,7 @@ impl Daemon {
                                                          found; Sterna tries again");
         }
         self.stand_still(job, pause)?;
-        self.store.set_application(job.id, &job.application())
+        self.storage.store.set_application(job.id, &job.application())
     }
 }
 

@@ -12,12 +12,12 @@ use sterna_engine::mirror::MigrationId;
 use sterna_state::{Found, MigrationRecord};
 
 use super::Job;
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 
-impl Daemon {
+impl Moves {
     /// Records what the mirror has found, if that is not what is recorded.
     pub(super) fn note_findings(&self, job: &Job) -> Result<()> {
-        match self.engine.findings(job.engine_id()) {
+        match self.storage.engine.findings(job.engine_id()) {
             Ok(findings) => self.record_findings(job.id, &findings),
             Err(_) => Ok(()), // Its end is told with the last of it.
         }
@@ -26,7 +26,7 @@ impl Daemon {
     pub(super) fn record_findings(&self, id: u64, findings: &Findings) -> Result<()> {
         let found = found(findings);
         if self.migration_record(id)?.found != found {
-            self.store.set_found(id, &found)?;
+            self.storage.store.set_found(id, &found)?;
         }
         Ok(())
     }
@@ -34,7 +34,7 @@ impl Daemon {
     /// What is known of a migration's images now. What stands still may have a mirror that
     /// has not looked yet.
     pub(super) fn found_of(&self, record: &MigrationRecord, running: bool) -> Found {
-        let live = running.then(|| self.engine.findings(MigrationId(record.id)));
+        let live = running.then(|| self.storage.engine.findings(MigrationId(record.id)));
         match live {
             Some(Ok(findings)) => {
                 let live = found(&findings);

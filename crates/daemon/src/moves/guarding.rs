@@ -24,7 +24,7 @@ use sterna_os::{Processors, lock};
 
 use super::Job;
 use super::post::Post;
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 use crate::samples::Tick;
 use crate::tasks::{Feed, Task, feed};
 
@@ -36,18 +36,18 @@ const WAITING: usize = 8;
 type Seen = HashMap<DiskId, Window>;
 
 /// Guards moves.
-pub(crate) fn guarding(daemon: &Arc<Daemon>) -> Task {
+pub(crate) fn guarding(moves: &Arc<Moves>) -> Task {
     let (samples, fed) = feed(WAITING);
-    let listening = Arc::downgrade(daemon);
-    daemon.samples.listen(move |tick| pass_on(&listening, tick, &samples));
+    let listening = Arc::downgrade(moves);
+    moves.storage.samples.listen(move |tick| pass_on(&listening, tick, &samples));
     let mut watches = Watches::default();
-    let guard = move |daemon: &Arc<Daemon>, seen| watches.look(daemon, &seen);
-    Task::for_each("guards", "guard moves", fed, daemon, guard)
+    let guard = move |moves: &Arc<Moves>, seen| watches.look(moves, &seen);
+    Task::for_each("guards", "guard moves", fed, moves, guard)
 }
 
-fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &Feed<Seen>) {
-    let Some(daemon) = daemon.upgrade() else { return };
-    let guarded = daemon.all_jobs().into_iter().filter(|job| job.is_guarded());
+fn pass_on(moves: &Weak<Moves>, tick: &Tick, samples: &Feed<Seen>) {
+    let Some(moves) = moves.upgrade() else { return };
+    let guarded = moves.all_jobs().into_iter().filter(|job| job.is_guarded());
     let seen: Seen = guarded.map(|job| (job.disk(), tick.window(job.disk()))).collect();
     if !seen.is_empty() {
         // A sample that finds no room is one of many.
@@ -68,8 +68,8 @@ impl Default for Watches {
 }
 
 impl Watches {
-    fn look(&mut self, daemon: &Daemon, seen: &Seen) {
-        let (jobs, idle) = (daemon.all_jobs(), self.processors.idle());
+    fn look(&mut self, moves: &Moves, seen: &Seen) {
+        let (jobs, idle) = (moves.all_jobs(), self.processors.idle());
         let is_guarded =
             |id: u64| jobs.iter().any(|job| job.id() == id && job.is_guarded());
         self.posts.retain(|id, _| is_guarded(*id));
@@ -88,7 +88,7 @@ impl Watches {
                 };
                 *watched = Watched::new(&asked, &known);
             }
-            daemon.guard(job, watched, window, idle);
+            moves.guard(job, watched, window, idle);
         }
     }
 }
@@ -134,7 +134,7 @@ impl Watched {
     }
 }
 
-impl Daemon {
+impl Moves {
     /// One sample of one migration, with this part of the processors idle, if it is known.
     fn guard(
         &self,
@@ -144,7 +144,7 @@ impl Daemon {
         idle: Option<f64>,
     ) {
         let running = job.running();
-        let progress = running.then(|| self.engine.progress(job.engine_id()));
+        let progress = running.then(|| self.storage.engine.progress(job.engine_id()));
         let mut told = lock(&job.leave);
         if lock(&job.state).asked != *watched.post.asked() {
             return; // Something else is asked for by now.
@@ -166,7 +166,12 @@ impl Daemon {
         let allowance = watched.step(window, &progress, idle);
         if *told != Some(allowance) || allowance.burst().is_some() {
             // A migration that ends at this moment needs no guard.
-            if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {
+            if self
+                .storage
+                .engine
+                .control(job.engine_id(), Control::Allow(allowance))
+                .is_err()
+            {
                 return;
             }
             *told = Some(allowance);
@@ -191,7 +196,7 @@ impl Daemon {
             lock(&job.state).guarding = None;
             // One that does not run needs no leave.
             let free = Control::Allow(Allowance::default());
-            let _ = self.engine.control(job.engine_id(), free);
+            let _ = self.storage.engine.control(job.engine_id(), free);
         }
     }
 }

@@ -18,7 +18,8 @@ use super::leftover::is_copy;
 use super::post::first_allowance;
 use super::start::partial;
 use super::view::then_resume;
-use crate::daemon::Daemon;
+use crate::moves::Moves;
+use crate::threads;
 
 /// What to do about a program that writes to a copy.
 const STOP_WRITER: &str = "stop that program";
@@ -65,7 +66,7 @@ impl Obstacle {
     }
 }
 
-impl Daemon {
+impl Moves {
     /// Starts the mirror of a migration, and a thread for what it says.
     pub(super) fn launch(
         self: &Arc<Self>,
@@ -76,19 +77,19 @@ impl Daemon {
         let to = &record.to.datastore;
         let reachable = format!("check datastore {to}");
         let what = format!("migration {}", record.id);
-        self.means
+        self.storage
             .descriptors
             .check_move(&what)
             .map_err(|error| obstacle(error, descriptors::HINT, false))?;
         let from = &record.from.datastore;
         // Here the job's turn is held, and the source is looked at.
-        self.shelf(from).and_then(|from| from.must_not_hang()).map_err(|error| {
-            Obstacle {
+        self.storage.shelf(from).and_then(|from| from.must_not_hang()).map_err(
+            |error| Obstacle {
                 unreachable: true,
                 blame: Blame::Source,
                 ..obstacle(error, &format!("check datastore {from}"), false)
-            }
-        })?;
+            },
+        )?;
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("cannot start a thread for a migration: {error}");
@@ -100,9 +101,9 @@ impl Daemon {
             // Before the first event, which may be the last.
             state.running = true;
         }
-        let launched = self.engine.migrate(&spec, events);
+        let launched = self.storage.engine.migrate(&spec, events);
         if launched.is_ok() {
-            self.gate.mirrored(record.id);
+            self.storage.gate.mirrored(record.id);
             self.hold_files(job);
         }
         launched.map_err(|error| {
@@ -126,13 +127,13 @@ impl Daemon {
         job: &Arc<Job>,
     ) -> std::io::Result<mpsc::Sender<MigrationEvent>> {
         let (sender, events) = mpsc::channel();
-        let (daemon, job) = (Arc::downgrade(self), job.clone());
+        let (moves, job) = (Arc::downgrade(self), job.clone());
         let name = format!("sterna-job-{}", job.id);
         let listen = move || {
             for event in events {
                 // Gone: the daemon stops, and the store has all that matters.
-                let Some(daemon) = daemon.upgrade() else { return };
-                daemon.on_event(&job, event);
+                let Some(moves) = moves.upgrade() else { return };
+                moves.on_event(&job, event);
             }
         };
         thread::Builder::new().name(name).spawn(listen)?;
@@ -146,7 +147,7 @@ impl Daemon {
         start: Start,
     ) -> Result<MigrationSpec, Obstacle> {
         let image = |place: &Place| {
-            let shelf = self.shelf(&place.datastore);
+            let shelf = self.storage.shelf(&place.datastore);
             let found = shelf.and_then(|it| Ok((it.image(&place.image)?, it.budget())));
             let remedy = || format!("check datastore {}", place.datastore);
             found.map_err(|error| obstacle(error, &remedy(), false))
@@ -171,7 +172,7 @@ impl Daemon {
             budget,
             map: self.map_path(record.id),
             start,
-            boot: self.boot,
+            boot: self.storage.boot,
             options,
         })
     }
@@ -179,7 +180,7 @@ impl Daemon {
     /// Has a mirror go on that stands still, with its destination opened anew if it has
     /// let go of it.
     pub(super) fn go_on_again(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
-        if self.engine.has_left(job.engine_id()).unwrap_or(false) {
+        if self.storage.engine.has_left(job.engine_id()).unwrap_or(false) {
             self.open_again(job, record).map_err(
                 |Obstacle { error, remedy, .. }| {
                     let hint = then_resume(&remedy, record.id);
@@ -202,7 +203,7 @@ impl Daemon {
     fn open_again(&self, job: &Job, record: &MigrationRecord) -> Result<(), Obstacle> {
         self.check_destination(record, false)?;
         let spec = self.spec(record, Start::Resume)?;
-        let opened = self.engine.come_back(&spec);
+        let opened = self.storage.engine.come_back(&spec);
         opened.map_err(|error| {
             let refusal = Error::unavailable(&error);
             if let MigrateError::WrittenByOthers(_) = error {
@@ -230,13 +231,13 @@ impl Daemon {
     /// the reason of a pause.
     pub(super) fn comes_back(self: &Arc<Self>, job: &Arc<Job>) -> bool {
         let job = job.clone();
-        self.aside(move |daemon| {
+        threads::aside(self, move |moves| {
             let _turn = lock(&job.turn);
-            let record = match daemon.migration_record(job.id) {
+            let record = match moves.migration_record(job.id) {
                 Ok(record) => record,
                 Err(error) => {
                     let pause = unread(job.id, error.to_string(), Blame::Other);
-                    let _ = daemon.stand_still(&job, pause);
+                    let _ = moves.stand_still(&job, pause);
                     return;
                 }
             };
@@ -244,13 +245,13 @@ impl Daemon {
             if !job.running() || !copies(&record) || record.cancel {
                 return;
             }
-            if daemon.engine.has_left(job.engine_id()).unwrap_or(false)
-                && let Err(obstacle) = daemon.open_again(&job, &record)
+            if moves.storage.engine.has_left(job.engine_id()).unwrap_or(false)
+                && let Err(obstacle) = moves.open_again(&job, &record)
             {
-                return daemon.obstruct(&job, &obstacle.of_a_mirror());
+                return moves.obstruct(&job, &obstacle.of_a_mirror());
             }
-            daemon.hold_on(&job);
-            if let Err(error) = daemon.tell(&job, Control::Resume) {
+            moves.hold_on(&job);
+            if let Err(error) = moves.tell(&job, Control::Resume) {
                 tracing::debug!(migration = job.id, %error, "the migration has ended \
                                                              meanwhile");
             }
@@ -301,7 +302,7 @@ impl Daemon {
             }
             if job.running() && !record.cancel {
                 // All but its seal was there.
-                let left = self.engine.has_left(job.engine_id()).unwrap_or(false);
+                let left = self.storage.engine.has_left(job.engine_id()).unwrap_or(false);
                 if left && let Err(obstacle) = self.open_again(&job, &record) {
                     self.obstruct(&job, &obstacle.of_a_mirror());
                     continue;
@@ -311,7 +312,7 @@ impl Daemon {
                     let migration = record.id;
                     tracing::warn!(migration, %error, "the migration could not continue");
                 }
-            } else if !job.running() && self.problem_of(record.disk).is_none() {
+            } else if !job.running() && self.storage.problem_of(record.disk).is_none() {
                 // What stands in the way now is recorded by it.
                 let _ = self.relaunch(&job, &record);
             }
@@ -368,7 +369,7 @@ impl Daemon {
             unreachable: !repair,
             blame: Blame::Away,
         };
-        let shelf = self.shelf(to).map_err(unreachable)?;
+        let shelf = self.storage.shelf(to).map_err(unreachable)?;
         // Here the job's turn is held, so nothing may wait for what hangs.
         shelf.must_answer().map_err(unreachable)?;
         let store = shelf.get().map_err(unreachable)?;

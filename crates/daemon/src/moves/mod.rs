@@ -33,7 +33,7 @@
 
 mod commit;
 mod control;
-mod copies;
+pub(crate) mod copies;
 mod end;
 mod events;
 mod findings;
@@ -48,19 +48,22 @@ mod standstill;
 mod start;
 mod switch;
 mod tally;
+mod user;
 mod view;
+
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sterna_api::{Application, Error, Guard, Guarding, Result};
+use sterna_api::{Application, Disk, Error, Guard, Guarding, Migration, Result};
 use sterna_core::DiskId;
 use sterna_core::guard::Experience;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 use sterna_engine::mirror::MigrationId;
-use sterna_state::{Blame, MigrationRecord, Pause, Step, Tallied};
+use sterna_state::{Blame, DiskRecord, MigrationRecord, Pause, Step, Tallied};
 
 pub(crate) use self::control::check_rate;
 pub(crate) use self::guard::{moment, wanted};
@@ -69,10 +72,13 @@ pub(crate) use self::post::{Post, aim, first_allowance};
 pub(crate) use self::room::{no_room, old_copy};
 pub(crate) use self::start::check_elsewhere;
 use self::tally::Tally;
+pub(crate) use self::user::{MoveUser, Mover};
 pub(crate) use self::view::{fares, moves};
-use crate::daemon::Daemon;
 use crate::figures::Watch;
+use crate::storage::DiskUser;
+use crate::storage::Storage;
 use crate::storage::commits::Record;
+use crate::users::Users;
 use sterna_os::lock;
 
 /// How long a request waits for its turn at a job. People count a second as an answer.
@@ -247,10 +253,68 @@ impl Job {
     }
 }
 
-impl Daemon {
+/// Moves of disks.
+pub(crate) struct Moves {
+    storage: Arc<Storage>,
+    jobs: Mutex<HashMap<u64, Arc<Job>>>,
+    pub(crate) users: Users<dyn MoveUser>,
+    pub(crate) movers: Users<dyn Mover>,
+}
+
+impl Moves {
+    /// None is under way.
+    pub(crate) fn new(storage: Arc<Storage>) -> Self {
+        let (jobs, users, movers) = Default::default();
+        Moves { storage, jobs, users, movers }
+    }
+
+    /// A move has ended, or stands still.
+    pub(crate) fn tell_changed(&self) {
+        self.users.tell(|user| user.changed());
+    }
+
+    /// How many have not ended.
+    pub(crate) fn count(&self) -> u64 {
+        lock(&self.jobs).len() as u64
+    }
+
+    /// Has the mover whose move it is answer; nothing if it is the move of none.
+    fn by_mover(
+        &self,
+        ask: impl Fn(&dyn Mover) -> Result<Option<Migration>>,
+    ) -> Result<Option<Migration>> {
+        let mut answer = None;
+        self.movers.ask(|mover| {
+            if answer.is_none() {
+                answer = ask(mover)?;
+            }
+            Ok(())
+        })?;
+        Ok(answer)
+    }
+}
+
+impl DiskUser for Moves {
+    fn check_unmoved(&self, disk: &DiskRecord) -> Result<()> {
+        let Some(migration) = self.migration_of(disk.id)? else { return Ok(()) };
+        let id = migration.id;
+        let message = format!("disk {} is being moved by migration {id}", disk.name);
+        let hint = format!("wait for the migration, or `sterna migration cancel {id}`");
+        Err(Error::in_use(message).hint(hint))
+    }
+
+    fn complete(&self, disk: DiskId, view: &mut Disk) -> Result<()> {
+        if let Some(migration) = self.migration_of(disk)? {
+            view.migration = Some(migration.id);
+        }
+        Ok(())
+    }
+}
+
+impl Moves {
     /// The record of a migration that exists.
     pub(crate) fn migration_record(&self, id: u64) -> Result<MigrationRecord> {
-        let record = self.store.migration(id)?;
+        let record = self.storage.store.migration(id)?;
         let record = record.ok_or_else(|| Error::not_found("migration", id))?;
         Ok(self.up_to_date(record))
     }
@@ -263,7 +327,7 @@ impl Daemon {
     /// Asks a job's mirror how far it is.
     pub(crate) fn look_at(&self, job: &Job) {
         if job.running()
-            && let Ok(now) = self.engine.progress(job.engine_id())
+            && let Ok(now) = self.storage.engine.progress(job.engine_id())
         {
             lock(&job.state).tally.set_progress(now);
         }
@@ -271,10 +335,10 @@ impl Daemon {
 
     /// Has the jobs watch their disks.
     pub(crate) fn watch_migrations(self: &Arc<Self>) {
-        let daemon = Arc::downgrade(self);
-        self.samples.listen(move |tick| {
-            let Some(daemon) = daemon.upgrade() else { return };
-            for job in daemon.all_jobs() {
+        let moves = Arc::downgrade(self);
+        self.storage.samples.listen(move |tick| {
+            let Some(moves) = moves.upgrade() else { return };
+            for job in moves.all_jobs() {
                 job.watch(&tick.window(job.disk()));
             }
         });
@@ -323,7 +387,7 @@ impl Daemon {
     /// be recorded. In the job's turn, as its own thread may be at it; and only once its
     /// disk is served, as the source may not be put away for a destination nobody has seen.
     pub(crate) fn end_again(self: &Arc<Self>, job: &Job) -> Result<()> {
-        if job.running() || self.problem_of(job.disk).is_some() {
+        if job.running() || self.storage.problem_of(job.disk).is_some() {
             return Ok(());
         }
         // Who has it may wait for storage.
@@ -343,26 +407,28 @@ impl Daemon {
 
     /// The migration of a disk that has not ended.
     pub(crate) fn migration_of(&self, disk: DiskId) -> Result<Option<MigrationRecord>> {
-        let all = self.store.migrations()?;
+        let all = self.storage.store.migrations()?;
         Ok(all.into_iter().find(|one| one.disk == disk && !one.step.ended()))
     }
 
     /// Whether a migration has a job, which it has until it has ended.
     pub(crate) fn is_under_way(&self, id: u64) -> bool {
-        lock(&self.jobs).contains_key(&id) || self.vms.has_move(id)
+        let mut is = lock(&self.jobs).contains_key(&id);
+        self.movers.tell(|mover| is |= mover.is_under_way(id));
+        is
     }
 
     /// Whether the store says of a migration, also of a machine's disk, that it has
     /// ended. Nothing if there is none of that number.
     pub(crate) fn has_ended(&self, id: u64) -> Result<Option<bool>> {
-        if let Some(migration) = self.store.migration(id)? {
+        if let Some(migration) = self.storage.store.migration(id)? {
             return Ok(Some(migration.step.ended()));
         }
-        Ok(self.store.vm_move(id)?.map(|one| one.step.ended()))
+        Ok(self.storage.store.vm_move(id)?.map(|one| one.step.ended()))
     }
 
     /// The region map of a migration.
     pub(crate) fn map_path(&self, id: u64) -> PathBuf {
-        self.places.state.join("maps").join(format!("{id}.map"))
+        self.storage.places.state.join("maps").join(format!("{id}.map"))
     }
 }

@@ -20,8 +20,8 @@ use sterna_core::{Bytes, Nanos};
 use sterna_os::clock;
 use sterna_state::{DiskRecord, Forecast, MigrationRecord};
 
-use crate::daemon::Daemon;
 use crate::figures::{RECENT, summarized};
+use crate::moves::Moves;
 use crate::moves::{aim, check_elsewhere, check_rate, moment, wanted};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
@@ -33,7 +33,7 @@ const SHOWN: Nanos = Nanos::from_secs(3600);
 /// How many moves scores speak of.
 const SCORED: u32 = 200;
 
-impl Daemon {
+impl Moves {
     /// What a move would take.
     pub(crate) fn predict(&self, request: &Predict) -> Result<Prediction> {
         check_rate(request.rate)?;
@@ -44,13 +44,13 @@ impl Daemon {
             ..AskGuard::default()
         };
         let guard = wanted(&asked)?;
-        let disk = self.disk_record(&request.disk)?;
-        let shelf = self.shelf(&request.to)?;
+        let disk = self.storage.disk_record(&request.disk)?;
+        let shelf = self.storage.shelf(&request.to)?;
         check_elsewhere(&disk, &request.to)?;
         // What `migrate` would refuse takes no time at all.
         self.check_takes(&disk, &shelf, None)?;
         let (from, to) = (disk.datastore.clone(), request.to.clone());
-        let summary = self.samples.of_disk(disk.id, RECENT);
+        let summary = self.storage.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
         let terms = terms(request.rate, &guard);
@@ -59,7 +59,7 @@ impl Daemon {
         let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
             return Err(not_known(&from, &to, &self.copies_seen(&from, &to)?, &one));
         };
-        let week = Week::new(self.store.hours(disk.id)?);
+        let week = Week::new(self.storage.store.hours(disk.id)?);
         let predicted = match at {
             None => told(&one, &speed, &predict::Prediction::of(&one, &speed)),
             Some(at) => match week.predict(&one, &speed, at) {
@@ -153,7 +153,7 @@ impl Daemon {
 
     /// How right predictions were.
     pub(crate) fn prediction_scores(&self) -> Result<PredictionScores> {
-        let ended = self.store.predicted_migrations(SCORED)?;
+        let ended = self.storage.store.predicted_migrations(SCORED)?;
         let outcomes: Vec<PredictionOutcome> = ended.iter().filter_map(outcome).collect();
         let scores = Scores::of(&outcomes);
         Ok(PredictionScores {
@@ -167,7 +167,7 @@ impl Daemon {
 
     /// What an image has in it.
     pub(crate) fn to_copy(&self, disk: &DiskRecord) -> u64 {
-        let shelf = self.shelf(&disk.datastore).ok();
+        let shelf = self.storage.shelf(&disk.datastore).ok();
         let allocated = shelf.and_then(|shelf| shelf.allocated(&disk.image, disk.size));
         allocated.map_or(disk.size, |allocated| allocated.min(disk.size))
     }
@@ -189,15 +189,15 @@ impl Daemon {
 
     /// What a datastore's device has shown of what it can do.
     fn shown(&self, name: &str) -> Option<Shown> {
-        let LqFit::Line(line) = self.samples.device(name)? else { return None };
-        let did = self.samples.of_datastore(name, SHOWN);
+        let LqFit::Line(line) = self.storage.samples.device(name)? else { return None };
+        let did = self.storage.samples.of_datastore(name, SHOWN);
         let (requests, bytes) = (did.iops(), did.bytes_per_second());
         (requests > 0.0).then(|| Shown { peak: line.peak(), size: bytes / requests })
     }
 
     /// A speed where one of the ends may be shaped.
     fn shaped(&self, speed: Speed, from: &str, to: &str) -> Speed {
-        let ends = [from, to].into_iter().filter_map(|end| self.shelf(end).ok());
+        let ends = [from, to].into_iter().filter_map(|end| self.storage.shelf(end).ok());
         let shapes = ends.filter_map(|end| end.record().shape?.bytes_per_second);
         match shapes.min() {
             Some(most) => speed.at_most(most as f64),
@@ -214,9 +214,10 @@ impl Daemon {
     /// The latest moves from or to these two, and what they had in common with one from the
     /// one to the other.
     fn past(&self, from: &str, to: &str) -> Result<Vec<(MigrationRecord, Ends)>> {
-        let added = |name: &str| self.shelf(name).map_or(0, |it| it.record().added);
+        let added =
+            |name: &str| self.storage.shelf(name).map_or(0, |it| it.record().added);
         let (source, destination) = ((from, added(from)), (to, added(to)));
-        let past = self.store.lessons(from, to, LESSONS)?.into_iter();
+        let past = self.storage.store.lessons(from, to, LESSONS)?.into_iter();
         let known = past.filter_map(|record| {
             let ends = common(&record, source, destination)?;
             Some((record, ends))

@@ -15,10 +15,10 @@ use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 use crate::storage::shelf::Shelf;
 
-impl Daemon {
+impl Moves {
     /// What a disk needs on a datastore, in bytes; nothing if the copy has to find out.
     pub(crate) fn needs_at(
         &self,
@@ -26,7 +26,7 @@ impl Daemon {
         provision: Provision,
         to: &Shelf,
     ) -> Result<Option<u64>> {
-        let from = self.shelf(&disk.datastore)?;
+        let from = self.storage.shelf(&disk.datastore)?;
         let needs = match provision {
             Provision::Thin if from.is_beside(to) => None,
             Provision::Thin => from.allocated(&disk.image, disk.size),
@@ -46,7 +46,7 @@ impl Daemon {
         to.check_takes_new()?;
         to.must_answer()?;
         let store = to.open()?;
-        self.check_is_no_disk(to)?;
+        self.storage.check_is_no_disk(to)?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)
     }

@@ -13,14 +13,14 @@ use sterna_os::lock;
 use sterna_state::{Blame, MigrationRecord, Pause, Step, StoreError};
 
 use super::Job;
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 
-impl Daemon {
+impl Moves {
     /// A job stands still for this reason, whether or not that can be recorded.
     pub(super) fn stand_still(&self, job: &Job, pause: Pause) -> Result<(), StoreError> {
         *lock(&job.unrecorded) = Some(pause);
         // A plan may send its disk elsewhere.
-        self.plans.waker.wake();
+        self.tell_changed();
         self.record_standstill(job)
     }
 
@@ -28,7 +28,7 @@ impl Daemon {
     pub(crate) fn record_standstill(&self, job: &Job) -> Result<(), StoreError> {
         let mut unrecorded = lock(&job.unrecorded);
         if let Some(pause) = &*unrecorded {
-            self.store.set_pause(job.id, Some(pause))?;
+            self.storage.store.set_pause(job.id, Some(pause))?;
             *unrecorded = None;
         }
         Ok(())
@@ -42,7 +42,7 @@ impl Daemon {
         pause: Option<&Pause>,
     ) -> Result<(), StoreError> {
         let mut unrecorded = lock(&job.unrecorded);
-        self.store.set_pause(job.id, pause)?;
+        self.storage.store.set_pause(job.id, pause)?;
         *unrecorded = None;
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Daemon {
 
     /// All migrations, oldest first, with what their jobs know better.
     pub(crate) fn migration_records(&self) -> Result<Vec<MigrationRecord>, StoreError> {
-        let all = self.store.migrations()?;
+        let all = self.storage.store.migrations()?;
         Ok(all.into_iter().map(|record| self.up_to_date(record)).collect())
     }
 
@@ -80,7 +80,7 @@ impl Daemon {
         if record.cancel || self.job(*id).is_some_and(|job| job.running()) {
             return None;
         }
-        let problem = lock(&self.served).get(&record.disk)?.clone().err()?;
+        let problem = lock(&self.storage.served).get(&record.disk)?.clone().err()?;
         let reason = format!("disk {name} is not served: {problem}");
         let hint = format!(
             "repair this (`sterna disk show {name}`), and the migration continues \

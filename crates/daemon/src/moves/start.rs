@@ -20,8 +20,8 @@ use super::Job;
 use super::control::check_rate;
 use super::guard::wanted;
 use super::leftover::is_copy;
-use crate::daemon::Daemon;
 use crate::figures::{RECENT, summarized};
+use crate::moves::Moves;
 use crate::storage::datastores::claim_of as datastore_claim;
 use crate::storage::disks::{claim_of, provision};
 use crate::storage::shelf::Shelf;
@@ -35,7 +35,7 @@ struct Destination {
     was: Option<Identity>,
 }
 
-impl Daemon {
+impl Moves {
     /// Starts a migration; answers when the copy has begun.
     pub(crate) fn start_migration(
         self: &Arc<Self>,
@@ -54,20 +54,20 @@ impl Daemon {
         let began = Instant::now();
         check_rate(request.rate)?;
         let guard = wanted(&request.guard)?;
-        let _disk = self.claims.alone(claim_of(&request.disk))?;
-        let _datastore = self.claims.shared(datastore_claim(&request.to))?;
-        let disk = self.disk_record(&request.disk)?;
+        let _disk = self.storage.claims.alone(claim_of(&request.disk))?;
+        let _datastore = self.storage.claims.shared(datastore_claim(&request.to))?;
+        let disk = self.storage.disk_record(&request.disk)?;
         check(&disk)?;
-        self.means.descriptors.check_move("a move")?;
-        let to = self.shelf(&request.to)?;
+        self.storage.descriptors.check_move("a move")?;
+        let to = self.storage.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
         let store = self.check_takes(&disk, &to, request.provision)?;
-        let lately = self.samples.of_disk(disk.id, RECENT);
+        let lately = self.storage.samples.of_disk(disk.id, RECENT);
         let (forecast, experience) = self.forecast(&disk, request, &guard, &lately);
         let before = summarized(&lately);
         let mut record = new_record(&disk, request, guard, before);
         record.forecast = Some(forecast);
-        record.id = self.store.add_migration(record.clone())?;
+        record.id = self.storage.store.add_migration(record.clone())?;
         let job = self.job_with(&record, experience);
         let _turn = lock(&job.turn);
         lock(&job.state).began = Some(began);
@@ -97,7 +97,11 @@ impl Daemon {
             was = made.was;
             record.to.image.clone_from(&made.file);
             record.reads_zero = made.reads_zero;
-            self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
+            self.storage.store.migration_begins(
+                record.id,
+                &made.file,
+                made.reads_zero,
+            )?;
             record.step = Step::Copying;
             // It stands still until the destination is known to be usable.
             let pause = Pause { reason: "starting".into(), ..Pause::default() };
@@ -111,7 +115,7 @@ impl Daemon {
         }
         if let Err(error) = check_second_client(record, to, store) {
             // The mirror ends, and its end puts away what there is.
-            self.store.set_cancel(record.id)?;
+            self.storage.store.set_cancel(record.id)?;
             self.tell(job, Control::Cancel)?;
             return Err(error);
         }
@@ -121,7 +125,7 @@ impl Daemon {
     fn check_may_move(&self, disk: &DiskRecord, request: &StartMigration) -> Result<()> {
         let name = &disk.name;
         check_elsewhere(disk, &request.to)?;
-        self.check_settled(disk)?;
+        self.storage.check_settled(disk)?;
         if let Some(other) = self.migration_of(disk.id)? {
             let id = other.id;
             let message = format!("disk {name} is being moved by migration {id}");
@@ -131,12 +135,12 @@ impl Daemon {
             );
             return Err(Error::in_use(message).hint(hint));
         }
-        if let Some(problem) = self.problem_of(disk.id) {
+        if let Some(problem) = self.storage.problem_of(disk.id) {
             let message = format!("disk {name} is not served: {problem}");
             return Err(Error::unavailable(message)
                 .hint("repair this; Sterna tries again every few seconds"));
         }
-        self.shelf(&disk.datastore)?.must_not_hang()
+        self.storage.shelf(&disk.datastore)?.must_not_hang()
     }
 
     /// A migration that did not get as far as copying leaves only its record, and what was
@@ -167,7 +171,8 @@ impl Daemon {
             application: Application::default(),
             report: None,
         };
-        if let Err(error) = self.store.migration_ends(record.id, Step::Cancelled, &ending)
+        if let Err(error) =
+            self.storage.store.migration_ends(record.id, Step::Cancelled, &ending)
         {
             tracing::error!(migration = record.id, %error, "cannot record the \
                                                             migration's end");

@@ -13,9 +13,9 @@ use sterna_state::{MigrationRecord, Step};
 use super::leftover::sources;
 use super::start::partial;
 use super::{Job, Prepared, Unsealed};
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 
-impl Daemon {
+impl Moves {
     /// The intention to switch over is durable: whatever happens to the seal,
     /// the source will be raised above it. Gives how long the commit's record took, if
     /// all of that can be recorded.
@@ -27,7 +27,7 @@ impl Daemon {
         });
         let prepared = fenced
             .and_then(|_| self.note_findings(job))
-            .and_then(|()| Ok(self.store.migration_switches(job.id)?))
+            .and_then(|()| Ok(self.storage.store.migration_switches(job.id)?))
             .and_then(|attempt| self.prepare_record(job, attempt));
         match prepared {
             Ok(took) => Some(Nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))),
@@ -51,7 +51,8 @@ impl Daemon {
         let Some(Prepared { migration: record, .. }) = &*prepared else {
             return Err(lost(&"the switch-over was not prepared"));
         };
-        let shelf = self.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
+        let shelf =
+            self.storage.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
         let store = shelf.get().map_err(|error| lost(&error))?;
         self.check_files(job, record).map_err(|unsealed| {
             let reason = &unsealed.reason;
@@ -92,7 +93,8 @@ impl Daemon {
         // The source outranks it in any case; but if the source is lost for good,
         // what is from now on only a part of the disk must not look like its truth.
         let unsealed = self.mark_copy(job, || {
-            self.shelf(&record.to.datastore)
+            self.storage
+                .shelf(&record.to.datastore)
                 .and_then(|to| to.identify(&record.to.image, &partial(&record)))
         });
         if let Err(error) = unsealed {
@@ -109,7 +111,7 @@ impl Daemon {
             return Ok(record.clone());
         }
         self.check_not_committed(record)?;
-        let from = self.shelf(&record.from.datastore)?;
+        let from = self.storage.shelf(&record.from.datastore)?;
         let [as_it_was, raised] = sources(record);
         let (source, destination) = (raised.generation, raised.generation + 1);
         if self.has_lost_its_name(record) {
@@ -117,13 +119,15 @@ impl Daemon {
             // step is left. Should the file get its name back, its sidecar is what it has
             // to be, unless that is another's by now.
             let part = Identity { generation: destination, ..partial(record) };
-            self.shelf(&record.to.datastore)?.identify(&record.to.image, &part)?;
+            self.storage
+                .shelf(&record.to.datastore)?
+                .identify(&record.to.image, &part)?;
             let says = from.says(&record.from.image, record.size);
             if says.is_ok_and(|says| says.is_none_or(|it| sources(record).contains(&it)))
             {
                 from.identify(&record.from.image, &raised)?;
             }
-            self.store.migration_unsealed(record.id, source, destination)?;
+            self.storage.store.migration_unsealed(record.id, source, destination)?;
             return self.migration_record(record.id);
         }
         let found = from.expect(&record.from.image, &as_it_was);
@@ -132,7 +136,7 @@ impl Daemon {
             from.expect(&record.from.image, &raised).map_err(|_| refusal)
         })?;
         from.identify(&record.from.image, &raised)?;
-        self.store.migration_unsealed(record.id, source, destination)?;
+        self.storage.store.migration_unsealed(record.id, source, destination)?;
         tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)
     }

@@ -8,7 +8,7 @@ use sterna_core::mirror::{self, PauseReason, Phase};
 use sterna_os::lock;
 use sterna_state::{MigrationRecord, Step};
 
-use crate::daemon::Daemon;
+use crate::moves::Moves;
 
 /// Why a migration that was called off is not over: what it has asked of storage that hangs
 /// belongs to the kernel until that answers.
@@ -17,18 +17,22 @@ const STILL_ASKED: &str =
 const STILL_ASKED_HINT: &str =
     "the disk is served as before; the migration ends as soon as both datastores answer";
 
-impl Daemon {
+impl Moves {
     /// All migrations, oldest first.
     pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
         let all = self.migration_records()?.into_iter().map(|record| self.view(record));
-        let mut all: Vec<Migration> = all.chain(self.list_vm_moves()?).collect();
+        let mut all: Vec<Migration> = all.collect();
+        self.movers.ask(|mover| {
+            all.extend(mover.list()?);
+            Ok(())
+        })?;
         all.sort_by_key(|migration| migration.id);
         Ok(all)
     }
 
     /// One migration.
     pub(crate) fn show_migration(&self, id: u64) -> Result<Migration> {
-        match self.show_vm_move(id)? {
+        match self.by_mover(|mover| mover.show(id))? {
             Some(migration) => Ok(migration),
             None => Ok(self.view(self.migration_record(id)?)),
         }
@@ -46,7 +50,7 @@ impl Daemon {
         let about = format!("migration {id}");
         if let Some(error) = lock(&job.state).unended.clone() {
             let message = format!("Sterna cannot record the migration's end: {error}");
-            let again = match self.problem_of(job.disk()) {
+            let again = match self.storage.problem_of(job.disk()) {
                 None => "Sterna tries again every few seconds".to_owned(),
                 Some(_) => format!(
                     "Sterna tries again when the disk is served; or try `sterna \
@@ -59,9 +63,9 @@ impl Daemon {
             };
             return Some(Warning { about, message, hint });
         }
-        let record = self.store.migration(id).ok().flatten()?;
-        let problem = self.problem_of(record.disk).filter(|_| record.cancel)?;
-        if record.step.ended() || !lock(&self.served).contains_key(&record.disk) {
+        let record = self.storage.store.migration(id).ok().flatten()?;
+        let problem = self.storage.problem_of(record.disk).filter(|_| record.cancel)?;
+        if record.step.ended() || !lock(&self.storage.served).contains_key(&record.disk) {
             return None; // It is being brought up.
         }
         let message = format!("disk {} is not served: {problem}", record.name);
@@ -102,7 +106,7 @@ impl Daemon {
         {
             (reason, hint) = (Some(STILL_ASKED.into()), Some(STILL_ASKED_HINT.into()));
         }
-        Migration {
+        let mut view = Migration {
             id: record.id,
             disk: record.name,
             size: record.size,
@@ -122,12 +126,14 @@ impl Daemon {
             started: record.started,
             ended: record.ended,
             predicted: record.forecast.and_then(|forecast| forecast.predicted),
-            balanced: self.balancer.balanced(record.id),
+            balanced: None,
             progress: progress.map(|progress| convert(&progress, copied, moves)),
             application,
             report: record.report,
             unclear: false,
-        }
+        };
+        self.users.tell(|user| user.complete(&mut view));
+        view
     }
 }
 

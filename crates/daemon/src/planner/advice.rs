@@ -14,7 +14,7 @@ use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos, Percent};
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::samples::window;
 use crate::service_levels::Book;
 use crate::storage::shelf::Found;
@@ -34,7 +34,7 @@ struct Scene {
     classes: Vec<Option<String>>,
 }
 
-impl Daemon {
+impl Planner {
     /// Advice about the disk, the datastore or the virtual machine of that name, or about
     /// all of them.
     pub(crate) fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
@@ -72,8 +72,8 @@ impl Daemon {
 
     /// The machine of that name, with its disks.
     fn vm_asked_about(&self, name: &str) -> Result<Vm> {
-        if self.store.vms()?.iter().any(|vm| vm.name == name) {
-            return self.show_vm(name);
+        if self.storage.store.vms()?.iter().any(|vm| vm.name == name) {
+            return self.machines.show_vm(name);
         }
         let message = format!("there is no disk, no datastore and no VM {name}");
         let hint = "see `sterna disk list`, `sterna datastore list` and `sterna vm list`";
@@ -83,15 +83,15 @@ impl Daemon {
     /// What was measured of everything.
     fn seen(&self, window: Nanos) -> Result<Scene> {
         let (mut names, mut datastores) = (Vec::new(), Vec::new());
-        for (shelf, found) in self.look_at_shelves() {
+        for (shelf, found) in self.storage.look_at_shelves() {
             datastores.push(self.seen_datastore(shelf.name(), &found, window));
             names.push(shelf.name().to_owned());
         }
         let known: HashMap<&str, usize> =
             names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
-        let book = self.book();
+        let book = self.levels.book();
         let (mut records, mut disks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
-        for record in self.store.disks()? {
+        for record in self.storage.store.disks()? {
             let Some(at) = known.get(record.datastore.as_str()) else { continue };
             disks.push(self.seen_disk(&record, *at, &book, window));
             let class = book.class_of(record.id);
@@ -110,8 +110,12 @@ impl Daemon {
         Datastore {
             taken,
             shared_room: found.as_ref().ok().and_then(|space| space.room),
-            device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
-            iops: self.samples.of_datastore(name, window).iops(),
+            device: self
+                .storage
+                .samples
+                .device(name)
+                .unwrap_or(LqFit::TooFew { points: 0 }),
+            iops: self.storage.samples.of_datastore(name, window).iops(),
         }
     }
 
@@ -122,9 +126,9 @@ impl Daemon {
         book: &Book,
         window: Nanos,
     ) -> Disk {
-        let summary = self.samples.of_disk(record.id, window);
+        let summary = self.storage.samples.of_disk(record.id, window);
         // Of a disk that is not served nothing was seen.
-        let profile = self.engine.profile(record.id).ok();
+        let profile = self.storage.engine.profile(record.id).ok();
         let orders = profile.map_or([None; 2], |it| {
             [it.read, it.write].map(|side| side.and_then(|it| it.pattern.in_order()))
         });

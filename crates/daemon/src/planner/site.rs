@@ -14,7 +14,7 @@ use sterna_engine::datastore::Space;
 use sterna_os::clock;
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::planner::plans::StillPlanned;
 
 /// What there is.
@@ -83,7 +83,7 @@ impl SiteMove {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// The site, by what was seen in the last `window`. What an image takes is asked of the
     /// disks that are wanted, where their datastore answers.
     pub(crate) fn site(
@@ -103,15 +103,15 @@ impl Daemon {
         window: Nanos,
         wants: impl Fn(&DiskRecord) -> bool,
     ) -> Result<Site> {
-        let looks = self.look_at_shelves();
+        let looks = self.storage.look_at_shelves();
         let datastores = looks.into_iter().map(|(shelf, found)| SiteDatastore {
             name: shelf.name().to_owned(),
             is_shared: shelf.is_shared(),
             is_in_maintenance: shelf.is_in_maintenance(),
             space: found.ok(),
-            did: self.samples.of_datastore(shelf.name(), window),
+            did: self.storage.samples.of_datastore(shelf.name(), window),
             device: {
-                let device = self.samples.device(shelf.name());
+                let device = self.storage.samples.device(shelf.name());
                 device.unwrap_or(LqFit::TooFew { points: 0 })
             },
         });
@@ -121,13 +121,13 @@ impl Daemon {
             .filter(|one| one.space.is_some_and(|space| space.capacity > 0))
             .map(|one| one.name.as_str())
             .collect();
-        let disks = self.store.disks()?.into_iter().map(|record| SiteDisk {
+        let disks = self.storage.store.disks()?.into_iter().map(|record| SiteDisk {
             taken: match answers.contains(record.datastore.as_str()) && wants(&record) {
-                true => self.to_copy(&record),
+                true => self.moves.to_copy(&record),
                 false => record.size,
             },
-            work: Work::of(&self.samples.of_disk(record.id, window)),
-            problem: self.problem_of(record.id),
+            work: Work::of(&self.storage.samples.of_disk(record.id, window)),
+            problem: self.storage.problem_of(record.id),
             record,
         });
         let disks = disks.collect();
@@ -142,7 +142,7 @@ impl Daemon {
     }
 
     fn site_moves(&self) -> Result<Vec<SiteMove>> {
-        let moves = self.migration_records()?.into_iter().map(|one| SiteMove {
+        let moves = self.moves.migration_records()?.into_iter().map(|one| SiteMove {
             id: one.id,
             disk: one.disk,
             is_balancing: self.balancer.has_begun(one.id),
@@ -151,7 +151,7 @@ impl Daemon {
             ended: one.ended,
             has_report: one.report.is_some(),
         });
-        let by_qemu = self.store.open_vm_moves()?.into_iter().filter_map(|one| {
+        let by_qemu = self.storage.store.open_vm_moves()?.into_iter().filter_map(|one| {
             let disk = one.kind.disk()?;
             Some(SiteMove {
                 id: one.id,

@@ -1,6 +1,6 @@
 //! The samples: what disks, classes and datastores did, ten times a second.
 //!
-//! One thread (`sampler`) takes the windows of all disks from the engine and enters
+//! One thread (`storage::sampler`) takes the windows of all disks from the engine and enters
 //! them here; whoever decides something ten times a second listens; whoever wants to
 //! know later asks for a span of the last day.
 //!
@@ -12,8 +12,8 @@
 //! Nothing is kept of what did nothing for a day.
 
 mod device;
-mod sampler;
-mod top;
+mod look;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
@@ -25,8 +25,7 @@ use sterna_core::qos::ClassId;
 use sterna_core::{DiskId, Nanos};
 
 use self::device::DeviceLine;
-pub(crate) use self::sampler::sampling;
-pub(crate) use self::top::load;
+pub(crate) use self::look::load;
 use sterna_os::lock;
 
 /// How often.
@@ -172,12 +171,19 @@ impl Samples {
     }
 
     /// Enters a tick that ends now, and tells who listens.
-    fn enter(&self, tick: &Tick) {
+    pub(crate) fn enter(&self, tick: &Tick) {
         let now = Nanos::from(self.epoch.elapsed());
         lock(&self.table).enter(now, tick);
         for listener in lock(&self.listeners).iter_mut() {
             listener(tick);
         }
+    }
+}
+
+impl Samples {
+    /// Drops what did nothing for a day.
+    pub(crate) fn tidy(&self) {
+        lock(&self.table).tidy();
     }
 }
 

@@ -31,14 +31,14 @@ impl Daemon {
     pub(crate) fn survey(&self) -> Result<(Counts, Vec<Warning>)> {
         let mut counts = Counts::default();
         let mut warnings = Vec::new();
-        let disks = self.store.disks()?;
+        let disks = self.storage.store.disks()?;
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
-        warnings.extend(self.disk_troubles(&disks));
+        warnings.extend(self.storage.disk_troubles(&disks));
         self.survey_migrations(&mut counts, &mut warnings)?;
-        warnings.extend(self.plan_warnings()?);
+        warnings.extend(self.planner.plan_warnings()?);
         warnings.extend(self.state_is_full());
-        warnings.extend(self.means.descriptors.warning(self.without_client()));
+        warnings.extend(self.storage.descriptors.warning(self.storage.without_client()));
         warnings.extend(self.log_is_lost());
         warnings.extend(Local::unknown().map(|why| {
             Warning {
@@ -49,13 +49,13 @@ impl Daemon {
                     .into(),
             }
         }));
-        let policies = self.list_policies()?;
+        let policies = self.levels.list_policies()?;
         counts.policies = policies.len() as u64;
         warnings.extend(policies.iter().filter_map(out_of_reach));
-        warnings.extend(self.lacking());
-        warnings.extend(self.broken_rules()?);
-        warnings.extend(self.stuck_transfers()?);
-        let book = self.book();
+        warnings.extend(self.levels.lacking());
+        warnings.extend(self.planner.broken_rules()?);
+        warnings.extend(self.planner.stuck_transfers()?);
+        let book = self.levels.book();
         let classes = book.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;
         Ok((counts, warnings))
@@ -63,7 +63,7 @@ impl Daemon {
 
     /// There is no room for what is to be recorded.
     fn state_is_full(&self) -> Option<Warning> {
-        let state = &self.places.state;
+        let state = &self.storage.places.state;
         let found = rustix::fs::statvfs(state).ok()?;
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         (free < STATE_LEAST).then(|| Warning {
@@ -81,7 +81,7 @@ impl Daemon {
 
     /// What is logged gets nowhere.
     fn log_is_lost(&self) -> Option<Warning> {
-        let LogState { lost, problem } = self.means.log.state();
+        let LogState { lost, problem } = self.log.state();
         problem.map(|why| Warning {
             about: "log".into(),
             message: format!(
@@ -99,9 +99,9 @@ impl Daemon {
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
     ) {
-        for (shelf, found) in self.look_at_shelves() {
+        for (shelf, found) in self.storage.look_at_shelves() {
             counts.datastores += 1;
-            if let Some(oversold) = self.oversold(&shelf, disks) {
+            if let Some(oversold) = self.levels.oversold(&shelf, disks) {
                 let about = format!("datastore {}", shelf.name());
                 let message =
                     format!("the datastore cannot keep its reservations: {oversold}");
@@ -138,9 +138,9 @@ impl Daemon {
         for disk in disks {
             counts.disks += 1;
             let about = format!("disk {}", disk.name);
-            let Some(message) = self.problem_of(disk.id) else {
+            let Some(message) = self.storage.problem_of(disk.id) else {
                 counts.disks_served += 1;
-                warnings.extend(self.warning_of(disk, about));
+                warnings.extend(self.storage.warning_of(disk, about));
                 continue;
             };
             let hint = format!("see `sterna disk show {}`", disk.name);
@@ -153,17 +153,17 @@ impl Daemon {
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
     ) -> Result<()> {
-        for migration in self.migration_records()? {
+        for migration in self.moves.migration_records()? {
             if migration.step.ended() {
                 continue;
             }
             counts.migrations += 1;
-            if let Some(unended) = self.unended(migration.id) {
+            if let Some(unended) = self.moves.unended(migration.id) {
                 warnings.push(unended);
                 continue;
             }
-            let Some(pause) = self.standstill(&migration) else {
-                let fares = self.guarding(migration.id);
+            let Some(pause) = self.moves.standstill(&migration) else {
+                let fares = self.moves.guarding(migration.id);
                 warnings.extend(fares.and_then(|fares| missed(migration.id, &fares)));
                 continue;
             };
@@ -173,7 +173,7 @@ impl Daemon {
             let about = format!("migration {}", migration.id);
             warnings.push(Warning { about, message: pause.reason, hint });
         }
-        for moved in self.open_vm_moves()? {
+        for moved in self.machines.open_vm_moves()? {
             counts.migrations += 1;
             let fares = moved.guard.as_ref();
             warnings.extend(fares.and_then(|fares| missed(moved.id, fares)));
@@ -186,7 +186,7 @@ impl Daemon {
                 warnings.push(Warning { about, message, hint });
             }
         }
-        warnings.extend(self.vm_warnings()?);
+        warnings.extend(self.machines.vm_warnings()?);
         Ok(())
     }
 }

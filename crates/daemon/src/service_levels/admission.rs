@@ -21,7 +21,7 @@ use sterna_core::{Bytes, Shape};
 use sterna_state::DiskRecord;
 
 use super::book::{Book, Entry};
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 use crate::storage::shelf::Shelf;
 use sterna_api::{Error, Result};
 
@@ -38,10 +38,10 @@ const RESERVED_BYTES_MAX: u64 = 1 << 40;
 /// bytes above.
 const RESERVED_REQUESTS_MAX: u64 = RESERVED_BYTES_MAX / 4096;
 
-impl Daemon {
+impl ServiceLevels {
     /// Refuses what `next` would reserve for a class beyond what its datastores do.
     pub(super) fn check_admission(&self, next: &Book, class: ClassId) -> Result<()> {
-        let disks = self.store.disks()?;
+        let disks = self.storage.store.disks()?;
         let now = self.book();
         if let Some(entry) = next.get(class) {
             let before = now.get(class).map_or_else(Vec::new, reserved);
@@ -49,7 +49,7 @@ impl Daemon {
             new.into_iter().try_for_each(check_meant)?;
         }
         for name in datastores_of(next, class, &disks) {
-            let Ok(shelf) = self.shelf(name) else { continue };
+            let Ok(shelf) = self.storage.shelf(name) else { continue };
             let Err(after) = self.judge(next, &shelf, &disks) else { continue };
             let better = |before: &Oversold| {
                 after.sum == before.sum.with(after.sum.number())
@@ -68,10 +68,10 @@ impl Daemon {
 
     /// What cannot be told of a class's reservations, has become too much, or is lacking.
     pub(crate) fn reservation_notes(&self, class: ClassId) -> Result<Vec<String>> {
-        let (disks, book) = (self.store.disks()?, self.book());
+        let (disks, book) = (self.storage.store.disks()?, self.book());
         let mut notes = Vec::new();
         for name in datastores_of(&book, class, &disks) {
-            let Ok(shelf) = self.shelf(name) else { continue };
+            let Ok(shelf) = self.storage.shelf(name) else { continue };
             match self.judge(&book, &shelf, &disks) {
                 Ok(unproven) => {
                     notes.extend(
@@ -117,8 +117,8 @@ impl Daemon {
         match shelf.record().shape.filter(limits) {
             Some(shape) => Some(shaped(shape)),
             None => {
-                let line = self.samples.device(shelf.name()).and_then(measured);
-                line.or_else(|| done(self.samples.most(shelf.name())?))
+                let line = self.storage.samples.device(shelf.name()).and_then(measured);
+                line.or_else(|| done(self.storage.samples.most(shelf.name())?))
             }
         }
     }

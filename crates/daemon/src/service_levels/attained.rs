@@ -11,7 +11,7 @@ use sterna_os::{Local, clock, lock};
 use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 
 /// Seconds for which a reservation is lacking before there is a warning: a trial may end in
 /// the middle of a load that begins.
@@ -75,7 +75,7 @@ fn reserved(entry: &Entry, now: Moment) -> Option<Rate> {
     terms.reservation.filter(|_| terms.limit.response.is_none())
 }
 
-impl Daemon {
+impl ServiceLevels {
     /// What a class has of what is reserved for it now. Nothing, if nothing is, or nobody
     /// has looked since it is.
     fn seen_of(&self, entry: &Entry) -> Option<Seen> {

@@ -13,7 +13,7 @@ use sterna_core::qos::{ClassId, Rate, SHARES};
 use sterna_os::{Local, clock};
 use sterna_state::{ClassChange, ClassRecord};
 
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 use crate::service_levels::{Book, Entry};
 use crate::storage::claims::Claim;
 use crate::storage::datastores::check_name;
@@ -33,7 +33,7 @@ const NEW: ClassId = ClassId(u32::MAX);
 /// Disks by their ids, with claims, so that nobody removes them meanwhile.
 type Claimed = (Vec<DiskId>, Vec<Claim>);
 
-impl Daemon {
+impl ServiceLevels {
     /// All classes: the built-in ones, then as they were made.
     pub(crate) fn list_classes(&self) -> Result<Vec<Class>> {
         self.book().entries().map(|entry| self.view_class(entry)).collect()
@@ -69,7 +69,7 @@ impl Daemon {
             let (record, disks) = (record.clone(), disks.clone());
             let next = Entry { record: record.clone(), disks, policies: Vec::new() };
             self.check_book(&book.with(next.clone()), NEW)?;
-            Ok(self.store.add_class(record, next.disks)?)
+            Ok(self.storage.store.add_class(record, next.disks)?)
         })?;
         self.join_classes(&disks);
         tracing::info!(class = name, disks = disks.len(), "class created");
@@ -109,7 +109,7 @@ impl Daemon {
             self.check_book(&book.with(next), id)?;
             let remove = remove.clone();
             let change = ClassChange { shares, reservation, add: new, remove };
-            Ok(self.store.change_class(id, change)?)
+            Ok(self.storage.store.change_class(id, change)?)
         })?;
         self.join_classes(&add);
         self.join_classes(&remove);
@@ -135,7 +135,7 @@ impl Daemon {
             if !with_policies && !entry.policies.is_empty() {
                 return Err(has_policies(entry));
             }
-            self.store.remove_class(entry.record.id)?;
+            self.storage.store.remove_class(entry.record.id)?;
             Ok(entry.disks.clone())
         })?;
         self.join_classes(&disks);
@@ -147,8 +147,8 @@ impl Daemon {
         let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let mut claimed = Claimed::default();
         for name in names {
-            claimed.1.push(self.claims.shared(claim_of(name))?);
-            claimed.0.push(self.disk_record(name)?.id);
+            claimed.1.push(self.storage.claims.shared(claim_of(name))?);
+            claimed.0.push(self.storage.disk_record(name)?.id);
         }
         Ok(claimed)
     }
@@ -182,14 +182,14 @@ impl Daemon {
     }
 
     fn name_of(&self, disk: DiskId) -> Result<String> {
-        let disks = self.store.disks()?;
+        let disks = self.storage.store.disks()?;
         let one = disks.into_iter().find(|one| one.id == disk);
         Ok(one.map_or_else(|| disk.to_string(), |one| one.name))
     }
 
     /// A class as the API shows it.
     pub(crate) fn view_class(&self, entry: &Entry) -> Result<Class> {
-        let disks = self.store.disks()?;
+        let disks = self.storage.store.disks()?;
         let of_it = disks.into_iter().filter(|disk| entry.disks.contains(&disk.id));
         let in_force = resolve(&entry.plan(), Local::now().moment()).terms;
         let mut notes = self.reservation_notes(entry.record.id)?;

@@ -26,8 +26,8 @@ use sterna_os::{Local, clock, lock};
 use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
-use crate::daemon::Daemon;
 use crate::samples::Tick;
+use crate::service_levels::ServiceLevels;
 use crate::tasks::{Feed, Task, feed};
 
 /// Periods that may wait for the thread. It only falls behind if the engine does, and
@@ -45,13 +45,13 @@ pub(super) struct HeldTo {
 }
 
 /// Holds classes to what targets need.
-pub(crate) fn cruising(daemon: &Arc<Daemon>) -> Task {
+pub(crate) fn cruising(levels: &Arc<ServiceLevels>) -> Task {
     let (periods, fed) = feed(WAITING);
     let mut period = Period::default();
-    daemon.samples.listen(move |tick| gather(&mut period, tick, &periods));
+    levels.storage.samples.listen(move |tick| gather(&mut period, tick, &periods));
     let mut loops = Loops::default();
-    let cruise = move |daemon: &Arc<Daemon>, period| loops.step(daemon, &period);
-    Task::for_each("cruise", "hold classes to what targets need", fed, daemon, cruise)
+    let cruise = move |levels: &Arc<ServiceLevels>, period| loops.step(levels, &period);
+    Task::for_each("cruise", "hold classes to what targets need", fed, levels, cruise)
 }
 
 fn gather(period: &mut Period, tick: &Tick, periods: &Feed<Period>) {
@@ -83,10 +83,10 @@ struct Control {
 }
 
 impl Loops {
-    fn step(&mut self, daemon: &Daemon, period: &Period) {
-        let (book, now) = (daemon.book(), Local::now().moment());
-        self.places.step(daemon, &book, period, now);
-        lock(&daemon.service.attained).step(&book, &self.places, period);
+    fn step(&mut self, levels: &ServiceLevels, period: &Period) {
+        let (book, now) = (levels.book(), Local::now().moment());
+        self.places.step(levels, &book, period, now);
+        lock(&levels.service.attained).step(&book, &self.places, period);
         let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {
@@ -105,9 +105,9 @@ impl Loops {
         self.controls.retain(|policy, _| open.contains(policy));
         let states = self.controls.iter();
         let states = states.map(|(policy, one)| (*policy, one.state.clone())).collect();
-        self.hold_alone(daemon, period);
+        self.hold_alone(levels, period);
         let changed = std::mem::replace(&mut self.held, held.clone()) != held;
-        daemon.set_held(held, states, changed);
+        levels.set_held(held, states, changed);
     }
 
     /// One period of one target.
@@ -162,7 +162,7 @@ impl Loops {
 
     /// Puts the disks in no class together that are where somebody is in their way, or
     /// lets them go.
-    fn hold_alone(&mut self, daemon: &Daemon, period: &Period) {
+    fn hold_alone(&mut self, levels: &ServiceLevels, period: &Period) {
         let holds = |one: &&Control| one.held.contains(&ClassId::OTHERS);
         let controls = self.controls.values().filter(holds);
         let there: BTreeSet<&String> = controls.flat_map(|one| &one.datastores).collect();
@@ -176,7 +176,7 @@ impl Loops {
         let changed: Vec<_> = self.alone.symmetric_difference(&wanted).copied().collect();
         self.alone = wanted;
         if !changed.is_empty() {
-            daemon.hold_alone(self.alone.clone(), &changed);
+            levels.hold_alone(self.alone.clone(), &changed);
         }
     }
 }

@@ -15,7 +15,7 @@ use sterna_engine::EngineError;
 use sterna_os::{Local, lock};
 
 use super::cruise::{Held, HeldTo, held_to};
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 
 /// What the engine has been told.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Force {
     }
 }
 
-impl Daemon {
+impl ServiceLevels {
     /// Puts everything in force that the book says, and nothing else. Gives how long
     /// that holds, if it does not hold for ever.
     pub(super) fn enforce(&self) -> Option<Duration> {
@@ -140,7 +140,7 @@ impl Daemon {
 
     /// Tells the engine the terms of a class; whether it was told.
     fn set_terms(&self, class: ClassId, terms: Option<Terms>) -> bool {
-        match self.engine.set_terms(class, terms) {
+        match self.storage.engine.set_terms(class, terms) {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(class = class.0, %error, "terms are not in force");
@@ -157,7 +157,7 @@ impl Daemon {
         for &disk in disks {
             let alone = force.alone.contains(&disk).then_some(ClassId::OTHERS);
             let class = book.class_of(disk).map(|entry| entry.record.id).or(alone);
-            match self.engine.set_class(disk, class) {
+            match self.storage.engine.set_class(disk, class) {
                 Ok(()) | Err(EngineError::NotAttached) => {}
                 Err(error) => {
                     tracing::warn!(%disk, %error, "the disk is not in its class");

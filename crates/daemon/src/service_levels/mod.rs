@@ -21,10 +21,12 @@ mod period;
 mod places;
 mod switch;
 mod view;
+
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use sterna_api::{CreatePolicy, Error, Policy, Result};
+use sterna_api::{CreatePolicy, Disk, Error, Policy, Result};
+use sterna_core::DiskId;
 use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check};
 use sterna_core::qos::{ClassId, SHARES};
 use sterna_core::schedule::Schedule;
@@ -35,11 +37,51 @@ pub(crate) use self::book::{Book, Entry};
 pub(crate) use self::cruise::cruising;
 use self::force::Force;
 pub(crate) use self::switch::switching;
-use crate::daemon::Daemon;
+use crate::moves::{MoveUser, Moves};
+use crate::storage::{DiskUser, Storage};
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
 
-/// What the daemon has for service levels.
+/// Classes of disks, and the policies that hold for them.
+pub(crate) struct ServiceLevels {
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) moves: Arc<Moves>,
+    pub(crate) service: Service,
+}
+
+impl ServiceLevels {
+    /// Nothing is in force yet.
+    pub(crate) fn new(storage: Arc<Storage>, moves: Arc<Moves>) -> Self {
+        ServiceLevels { storage, moves, service: Service::default() }
+    }
+}
+
+impl DiskUser for ServiceLevels {
+    fn served(&self, disk: DiskId) {
+        self.join_classes(&[disk]);
+    }
+
+    fn removed(&self, _disk: DiskId) {
+        // It has left its class. If that cannot be read now, it is with the next change.
+        let _ = self.reload();
+    }
+
+    fn complete(&self, disk: DiskId, view: &mut Disk) -> Result<()> {
+        let book = self.book();
+        view.class = book.class_of(disk).map(|entry| entry.record.name.clone());
+        view.held = self.view_held_disk(&book, disk);
+        Ok(())
+    }
+}
+
+impl MoveUser for ServiceLevels {
+    /// Policies may end with a move.
+    fn changed(&self) {
+        self.service.waker.wake();
+    }
+}
+
+/// What is known of service levels, and in force.
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     /// Whoever changes classes or policies holds this.
@@ -71,7 +113,7 @@ impl Service {
     }
 }
 
-impl Daemon {
+impl ServiceLevels {
     /// The classes and policies that there are.
     pub(crate) fn book(&self) -> Arc<Book> {
         self.service.book()
@@ -79,7 +121,7 @@ impl Daemon {
 
     /// Reads them anew.
     pub(crate) fn reload(&self) -> Result<Arc<Book>> {
-        self.service.reload(|| Book::read(&self.store))
+        self.service.reload(|| Book::read(&self.storage.store))
     }
 
     /// Carries out a change of classes or policies in its turn, and puts in force what
@@ -175,7 +217,7 @@ impl Daemon {
             let mut next = entry.clone();
             next.policies.push(record.clone());
             self.check_book(&book.with(next), class)?;
-            let id = self.store.add_policy(record)?;
+            let id = self.storage.store.add_policy(record)?;
             tracing::info!(policy = id.0, class = request.class, "policy made");
             Ok(id)
         })?;
@@ -187,7 +229,7 @@ impl Daemon {
         let gone = self.show_policy(id)?;
         self.in_turn(|book| {
             book.policy(PolicyId(id))?;
-            Ok(self.store.remove_policy(PolicyId(id))?)
+            Ok(self.storage.store.remove_policy(PolicyId(id))?)
         })?;
         tracing::info!(policy = id, class = gone.class, "policy removed");
         Ok(gone)
@@ -195,7 +237,7 @@ impl Daemon {
 
     /// Refuses a migration that has ended already.
     fn check_job(&self, job: u64) -> Result<()> {
-        let ended = self.has_ended(job)?;
+        let ended = self.moves.has_ended(job)?;
         if ended.ok_or_else(|| Error::not_found("migration", job))? {
             let message =
                 format!("migration {job} has ended, so the policy would never hold");

@@ -16,7 +16,7 @@ use sterna_core::schedule::Moment;
 
 use super::book::{Book, Entry};
 use super::period::Period;
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 use crate::storage::shelf::Shelf;
 
 /// Periods for which a window is kept where nobody who needs it asks for anything: a
@@ -47,7 +47,7 @@ impl Places {
     /// One period: what was done on the datastores that need a window.
     pub(super) fn step(
         &mut self,
-        daemon: &Daemon,
+        levels: &ServiceLevels,
         book: &Book,
         period: &Period,
         now: Moment,
@@ -55,10 +55,10 @@ impl Places {
         let done = period.contended(book);
         let needed = book.entries().any(needs_places);
         for name in self.forget(&done, needed) {
-            set(daemon, &name, None);
+            set(levels, &name, None);
         }
         for name in done.keys() {
-            let Ok(shelf) = daemon.shelf(name) else { continue };
+            let Ok(shelf) = levels.storage.shelf(name) else { continue };
             let of = Arc::downgrade(&shelf);
             let place = self.0.entry(name.clone()).or_default();
             if !place.of.ptr_eq(&of) {
@@ -69,10 +69,10 @@ impl Places {
         for (name, place) in &mut self.0 {
             let window = done.get(name).unwrap_or(&nothing);
             let reserved = period.reserved(book, name, now);
-            let places = place.control.step(window, latency_of(daemon, name), &reserved);
+            let places = place.control.step(window, latency_of(levels, name), &reserved);
             if place.told != Some(places) {
                 place.told = Some(places);
-                set(daemon, name, Some(places));
+                set(levels, name, Some(places));
             }
         }
     }
@@ -98,17 +98,17 @@ impl Places {
     }
 }
 
-fn set(daemon: &Daemon, name: &str, places: Option<u32>) {
+fn set(levels: &ServiceLevels, name: &str, places: Option<u32>) {
     // A datastore that was removed needs no window.
-    let Ok(shelf) = daemon.shelf(name) else { return };
-    if let Err(error) = daemon.engine.set_window(&shelf.budget(), places) {
+    let Ok(shelf) = levels.storage.shelf(name) else { return };
+    if let Err(error) = levels.storage.engine.set_window(&shelf.budget(), places) {
         tracing::warn!(datastore = name, %error, "its window is not in force");
     }
 }
 
 /// The latency to hold on a datastore.
-fn latency_of(daemon: &Daemon, name: &str) -> Nanos {
-    threshold(match daemon.samples.device(name) {
+fn latency_of(levels: &ServiceLevels, name: &str) -> Nanos {
+    threshold(match levels.storage.samples.device(name) {
         Some(LqFit::Line(line)) => Some(line.unloaded),
         _ => None,
     })

@@ -9,7 +9,7 @@ use sterna_api::Result;
 use sterna_core::qos::policy::PolicyId;
 use sterna_os::lock;
 
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 use crate::tasks::Task;
 
 /// How long it sleeps at most. The clock may be set meanwhile, by hand or after the
@@ -17,16 +17,16 @@ use crate::tasks::Task;
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Puts in force what schedules and policies say.
-pub(crate) fn switching(daemon: &Arc<Daemon>) -> Task {
-    let switch = |daemon: &Arc<Daemon>| {
-        Ok(daemon.switch_policies().unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN))
+pub(crate) fn switching(levels: &Arc<ServiceLevels>) -> Task {
+    let switch = |levels: &Arc<ServiceLevels>| {
+        Ok(levels.switch_policies().unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN))
     };
-    let sleeper = daemon.service.waker.sleeper();
+    let sleeper = levels.service.waker.sleeper();
     let does = "put policies in force";
-    Task::when_due("policies", does, LOOK_AGAIN, sleeper, daemon, switch)
+    Task::when_due("policies", does, LOOK_AGAIN, sleeper, levels, switch)
 }
 
-impl Daemon {
+impl ServiceLevels {
     /// Puts in force what holds now; gives how long it does. The store is asked only if
     /// the book is stale, or a migration has ended with which a policy ends: it may hang, and with it whoever
     /// changes the book, and schedules go on.
@@ -49,7 +49,9 @@ impl Daemon {
     fn may_have_ended(&self) -> bool {
         let book = self.book();
         let mut jobs = book.entries().flat_map(|entry| &entry.policies);
-        jobs.any(|policy| policy.until_job.is_some_and(|job| !self.is_under_way(job)))
+        jobs.any(|policy| {
+            policy.until_job.is_some_and(|job| !self.moves.is_under_way(job))
+        })
     }
 
     /// Removes the policies whose migration has ended.
@@ -57,9 +59,9 @@ impl Daemon {
         let book = self.reload()?;
         for policy in book.entries().flat_map(|entry| &entry.policies) {
             let Some(job) = policy.until_job else { continue };
-            if self.has_ended(job)?.unwrap_or(true) {
+            if self.moves.has_ended(job)?.unwrap_or(true) {
                 let PolicyId(id) = policy.id;
-                self.store.remove_policy(policy.id)?;
+                self.storage.store.remove_policy(policy.id)?;
                 tracing::info!(policy = id, migration = job, "policy ended with its job");
             }
         }

@@ -8,9 +8,9 @@ use sterna_os::{Local, lock};
 
 use super::book::{Book, Entry};
 use super::cruise::HeldTo;
-use crate::daemon::Daemon;
+use crate::service_levels::ServiceLevels;
 
-impl Daemon {
+impl ServiceLevels {
     /// The policies of a class.
     pub(super) fn view_policies(&self, entry: &Entry) -> Vec<Policy> {
         let (plan, now) = (entry.plan(), Local::now());

@@ -11,11 +11,11 @@ use sterna_os::sockets::bind_unix;
 use sterna_os::{descriptors, lock};
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::claims::Claim;
 use crate::storage::disks::claim_of;
 
-impl Daemon {
+impl Storage {
     /// Makes a socket on which a hypervisor finds a disk.
     pub(crate) fn attach_disk(&self, name: &str, path: &str) -> Result<Disk> {
         let (_claim, mut record) = self.claimed(name)?;

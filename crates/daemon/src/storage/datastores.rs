@@ -10,7 +10,7 @@ use sterna_core::Shape;
 use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::marks::DatastoreRecord;
 use crate::storage::shelf::{Found, Shelf};
 
@@ -52,7 +52,7 @@ fn taken(location: &Location, datastore: &str) -> Error {
     Error::in_use(message).hint(hint)
 }
 
-impl Daemon {
+impl Storage {
     /// All datastores, by name.
     pub(crate) fn list_datastores(&self) -> Result<Vec<Datastore>> {
         let all = self.look_at_shelves();
@@ -132,11 +132,7 @@ impl Daemon {
                 format!("wait for the migration, or `sterna migration cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
-        if let Some(id) = self.plan_that_uses(name) {
-            let message = format!("datastore {name} is used by plan {id}");
-            let hint = format!("wait for the plan, or `sterna plan cancel {id}`");
-            return Err(Error::in_use(message).hint(hint));
-        }
+        self.users.ask(|user| user.check_datastore_unused(name))?;
         let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
         lock(&self.shelves).remove(name);

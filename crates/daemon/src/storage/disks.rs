@@ -5,7 +5,7 @@
 //! its sidecar names. It goes in the opposite order
 //! (`removals`), for the same reason.
 
-use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Error, Provision, Result};
+use sterna_api::{Disk, DiskActivity, Error, Provision, Result};
 use sterna_core::DiskId;
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
@@ -13,10 +13,10 @@ use sterna_engine::{DiskSpec, ImageSpec};
 use sterna_os::{clock, descriptors, lock, random};
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
 use crate::figures::{RECENT, summarized};
+use crate::storage::Storage;
 use crate::storage::claims::Claim;
-use crate::storage::datastores::{check_name, claim_of as datastore_claim};
+use crate::storage::datastores::claim_of as datastore_claim;
 use crate::storage::shelf::Shelf;
 
 /// Disks are made of sectors.
@@ -45,7 +45,7 @@ pub(crate) fn provision(provision: Provision) -> datastore::Provision {
     }
 }
 
-impl Daemon {
+impl Storage {
     /// All disks, by name.
     pub(crate) fn list_disks(&self) -> Result<Vec<Disk>> {
         let disks = self.store.disks()?;
@@ -79,20 +79,16 @@ impl Daemon {
     }
 
     /// Creates an empty disk and serves it.
-    pub(crate) fn create_disk(&self, request: &CreateDisk) -> Result<CreatedDisk> {
-        let CreateDisk { name, size, datastore, provision: wanted } = request;
-        check_name("disk", name)?;
-        check_size(*size)?;
-        let (datastore, chosen) = match datastore {
-            Some(datastore) => (datastore.clone(), None),
-            None => {
-                let (datastore, chosen) = self.choose_datastore(*size)?;
-                (datastore, Some(chosen))
-            }
-        };
-        let _claims = self.claim_new(name, &datastore)?;
-        let record = new_record(name, *size, &datastore, *wanted)?;
-        Ok(CreatedDisk { disk: self.make_disk(record, Role::Active)?, chosen })
+    pub(crate) fn create_disk(
+        &self,
+        name: &str,
+        size: u64,
+        datastore: &str,
+        wanted: Provision,
+    ) -> Result<Disk> {
+        let _claims = self.claim_new(name, datastore)?;
+        let record = new_record(name, size, datastore, wanted)?;
+        self.make_disk(record, Role::Active)
     }
 
     /// Makes a new disk's image, which calls itself so, and serves the disk.
@@ -130,7 +126,7 @@ impl Daemon {
 
     /// Refuses what needs so many more open files than there may be.
     pub(crate) fn check_new_files(&self, what: &str, needed: u64) -> Result<()> {
-        self.means.descriptors.check_new(what, needed, self.without_client())
+        self.descriptors.check_new(what, needed, self.without_client())
     }
 
     /// How many disks have no client, if each client has another one.
@@ -153,7 +149,7 @@ impl Daemon {
             size: record.size,
             image: image.clone(),
             budget: shelf.budget(),
-            unnamed: self.is_adopted(record.id)?,
+            unnamed: self.is_hidden(record.id)?,
             keeps_room: record.provision != Provision::Thin,
         };
         let attached = self.engine.attach(disk).map_err(|error| {
@@ -161,7 +157,7 @@ impl Daemon {
                 .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
         let served = attached.as_ref().copied().map_err(ToString::to_string);
-        self.join_classes(&[record.id]);
+        self.users.tell(|user| user.served(record.id));
         lock(&self.served).insert(record.id, served);
         if attached.is_ok() {
             self.attach_again(record);
@@ -209,17 +205,22 @@ impl Daemon {
         }
     }
 
+    /// Whether clients do not find a disk by its name.
+    fn is_hidden(&self, disk: DiskId) -> Result<bool> {
+        let mut hidden = false;
+        self.users.ask(|user| {
+            hidden |= user.hides(disk)?;
+            Ok(())
+        })?;
+        Ok(hidden)
+    }
+
     pub(crate) fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
         let problem = self.problem_of(record.id);
         let shelf = self.shelf(&record.datastore)?;
         let stats = match problem {
             None => self.engine.stats(record.id).ok(),
             Some(_) => None,
-        };
-        let vm_move = self.vm_move_of(record.id)?;
-        let moved = match self.migration_of(record.id)? {
-            Some(migration) => Some(migration.id),
-            None => vm_move.as_ref().map(|one| one.id),
         };
         let recent = || summarized(&self.samples.of_disk(record.id, RECENT));
         let activity = stats.map(|stats| DiskActivity {
@@ -231,11 +232,10 @@ impl Daemon {
             written_bytes: stats.write.bytes,
             recent: recent(),
         });
-        let named =
-            problem.is_none() && !self.is_adopted_by(vm_move.as_ref(), record.id)?;
+        let named = problem.is_none() && !self.is_hidden(record.id)?;
         let places = self.places.nbd.iter().filter(|_| named);
-        let book = self.book();
-        Ok(Disk {
+        let id = record.id;
+        let mut view = Disk {
             vhost_user: record.vhost_user,
             uris: places.map(|place| place.uri(&record.name)).collect(),
             id: record.id.to_string(),
@@ -247,13 +247,15 @@ impl Daemon {
             generation: record.generation,
             served: problem.is_none(),
             problem: problem.or_else(|| self.astray(record.id)),
-            migration: moved,
-            class: book.class_of(record.id).map(|entry| entry.record.name.clone()),
-            held: self.view_held_disk(&book, record.id),
+            migration: None,
+            class: None,
+            held: None,
             activity,
             name: record.name,
             datastore: record.datastore,
-        })
+        };
+        self.users.ask(|user| user.complete(id, &mut view))?;
+        Ok(view)
     }
 }
 

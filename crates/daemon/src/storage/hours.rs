@@ -10,7 +10,7 @@ use sterna_core::Nanos;
 use sterna_core::predict::Work;
 use sterna_os::clock;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::tasks::Task;
 
 /// Seconds of an hour.
@@ -23,21 +23,21 @@ const LOOK: Duration = Duration::from_secs(20);
 const SEEN_LEAST: Nanos = Nanos::from_secs(HOUR / 2);
 
 /// Records hours.
-pub(crate) fn recording(daemon: &Arc<Daemon>) -> Task {
+pub(crate) fn recording(storage: &Arc<Storage>) -> Task {
     let mut hour = clock::now() / HOUR;
-    let record = move |daemon: &Arc<Daemon>| {
+    let record = move |storage: &Arc<Storage>| {
         let (now, before) = (clock::now() / HOUR, hour);
         hour = now;
         // A clock that was set makes an hour that nobody has seen.
         match now == before + 1 {
-            true => Ok(daemon.record_hour(before * HOUR)?),
+            true => Ok(storage.record_hour(before * HOUR)?),
             false => Ok(()),
         }
     };
-    Task::every("hours", "record what disks did in the last hour", LOOK, daemon, record)
+    Task::every("hours", "record what disks did in the last hour", LOOK, storage, record)
 }
 
-impl Daemon {
+impl Storage {
     /// Records what disks have done in the hour that began then and is just over.
     fn record_hour(&self, at: u64) -> Result<(), sterna_state::StoreError> {
         let did = self.store.disks()?.into_iter().filter_map(|disk| {

@@ -15,7 +15,7 @@ use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::datastores::check_name;
 use crate::storage::disks::{SECTOR, identity, new_record};
 use crate::storage::patience::Patience;
@@ -24,7 +24,7 @@ use crate::storage::shelf::Shelf;
 /// How long the links on the way to an image may take to follow: somebody waits.
 const RESOLVING: Duration = Duration::from_secs(2);
 
-impl Daemon {
+impl Storage {
     /// Makes a raw image that exists a disk, in place, and serves it.
     pub(crate) fn import_disk(&self, request: &ImportDisk) -> Result<Disk> {
         let ImportDisk { name, datastore, file: asked } = request;

@@ -10,10 +10,10 @@ use sterna_api::{Error, Result};
 use sterna_engine::FileIdentity;
 use sterna_engine::datastore::Location;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::shelf::Shelf;
 
-impl Daemon {
+impl Storage {
     /// Whether a location is an export of this daemon.
     pub(crate) fn exports(&self, location: &Location) -> bool {
         self.places.nbd.iter().any(|place| place.serves(location))

@@ -7,7 +7,7 @@ use sterna_api::{Device, Error, ProbeFound, ProbeStep, Result};
 use sterna_core::Nanos;
 use sterna_core::measure::probe::{Step, fit};
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 
 /// More steps than a probe makes.
 const STEPS_MOST: usize = 64;
@@ -18,7 +18,7 @@ const OUTSTANDING_MOST: u32 = 1024;
 /// Higher rates are no disk's.
 const RATE_MOST: f64 = 1e9;
 
-impl Daemon {
+impl Storage {
     /// Learns what a probe has found; says what is known of the device now.
     pub(crate) fn probed(&self, datastore: &str, found: &ProbeFound) -> Result<Device> {
         self.shelf(datastore)?;

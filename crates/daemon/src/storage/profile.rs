@@ -5,11 +5,11 @@ use sterna_api::{Bucket, DiskStats, Error, Pattern, RequestStats, Result, Times}
 use sterna_core::measure::{self, Buckets};
 use sterna_engine::Requests;
 
-use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::samples::load;
+use crate::storage::Storage;
 
-impl Daemon {
+impl Storage {
     /// What a disk's requests are like, since it was attached.
     pub(crate) fn disk_stats(&self, name: &str) -> Result<DiskStats> {
         let record = self.disk_record(name)?;

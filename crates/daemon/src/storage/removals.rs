@@ -17,16 +17,16 @@ use sterna_engine::sidecar::{Role, SidecarError};
 use sterna_os::lock;
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::disks::{claim_of, identity};
 
-impl Daemon {
+impl Storage {
     /// Removes a disk that nobody uses.
     pub(crate) fn remove_disk(&self, name: &str, wish: ImageFate) -> Result<RemovedDisk> {
         let _claim = self.claims.alone(claim_of(name))?;
         let record = self.disk_record(name)?;
         self.check_still(&record)?;
-        self.check_no_vm_uses(&record)?;
+        self.users.ask(|user| user.check_unused(&record))?;
         self.take_away(&record, wish)
     }
 
@@ -57,8 +57,7 @@ impl Daemon {
             })?;
         }
         self.store.remove_disk(record.id)?;
-        // It has left its class. If that cannot be read now, it is with the next change.
-        let _ = self.reload();
+        self.users.tell(|user| user.removed(record.id));
         lock(&self.served).remove(&record.id);
         lock(&self.sockets).remove(&record.id);
         self.lookout.forget(record.id);
@@ -72,18 +71,15 @@ impl Daemon {
         Ok(RemovedDisk { disk: gone, image_kept })
     }
 
+    /// Refuses a disk that is being adopted or released, or whose machine is on its way.
+    pub(crate) fn check_settled(&self, record: &DiskRecord) -> Result<()> {
+        self.users.ask(|user| user.check_settled(record))
+    }
+
     /// Refuses a disk that is being moved, adopted or released.
     pub(crate) fn check_still(&self, record: &DiskRecord) -> Result<()> {
-        let name = &record.name;
         self.check_settled(record)?;
-        if let Some(migration) = self.migration_of(record.id)? {
-            let id = migration.id;
-            let message = format!("disk {name} is being moved by migration {id}");
-            let hint =
-                format!("wait for the migration, or `sterna migration cancel {id}`");
-            return Err(Error::in_use(message).hint(hint));
-        }
-        Ok(())
+        self.users.ask(|user| user.check_unmoved(record))
     }
 
     fn check_no_clients(&self, record: &DiskRecord) -> Result<()> {

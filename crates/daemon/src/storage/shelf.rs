@@ -20,7 +20,7 @@ use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
 use sterna_os::lock;
 use sterna_state::Store;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::marks::{self, DatastoreRecord};
 use crate::storage::patience::{Asked, Patience};
 use crate::storage::refusals::refusal;
@@ -358,7 +358,7 @@ fn found(asked: Question, shelf: &Shelf) -> Found {
     asked?.answer().unwrap_or_else(|| Err(shelf.silent()))
 }
 
-impl Daemon {
+impl Storage {
     /// All datastores, by name, with what each has now. All are asked before the
     /// first is waited for: several that hang take no longer than one.
     pub(crate) fn look_at_shelves(&self) -> Vec<(Arc<Shelf>, Found)> {

@@ -7,9 +7,9 @@ use sterna_engine::{Trouble, TroubleKind};
 use sterna_os::Local;
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 
-impl Daemon {
+impl Storage {
     /// A warning for each thing that the engine knows of these disks. An engine that has
     /// ended knows nothing any more.
     pub(crate) fn disk_troubles(&self, disks: &[DiskRecord]) -> Vec<Warning> {

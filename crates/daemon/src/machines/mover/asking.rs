@@ -146,7 +146,9 @@ impl Driver {
     /// forgets, and stands still with its guest until that is answered.
     fn destination_is_served(&self) -> bool {
         match &self.record.kind {
-            VmMoveKind::Adopt(disk) => self.daemon.engine.stats(disk.id).is_ok(),
+            VmMoveKind::Adopt(disk) => {
+                self.machines.storage.engine.stats(disk.id).is_ok()
+            }
             VmMoveKind::Move | VmMoveKind::Release(_) => true,
         }
     }
@@ -154,7 +156,9 @@ impl Driver {
     /// The same of the source.
     fn source_is_served(&self) -> bool {
         match &self.record.kind {
-            VmMoveKind::Release(disk) => self.daemon.engine.stats(disk.id).is_ok(),
+            VmMoveKind::Release(disk) => {
+                self.machines.storage.engine.stats(disk.id).is_ok()
+            }
             VmMoveKind::Move | VmMoveKind::Adopt(_) => true,
         }
     }

@@ -14,8 +14,8 @@ use sterna_state::{OurDisk, VmMoveKind, VmMoveRecord};
 
 use super::Driver;
 use super::files::{self, Made};
-use crate::daemon::Daemon;
 use crate::figures::Watch;
+use crate::machines::Machines;
 use crate::moves::first_allowance;
 use sterna_api::Error;
 
@@ -40,10 +40,10 @@ impl Driver {
     fn ask_of<T: Send + 'static>(
         &self,
         disk: &OurDisk,
-        question: impl FnOnce(&Daemon, &OurDisk) -> T + Send + 'static,
+        question: impl FnOnce(&Machines, &OurDisk) -> T + Send + 'static,
     ) -> Option<T> {
-        let (daemon, disk) = (self.daemon.clone(), disk.clone());
-        self.patience.ask(ANSWER, move || question(&daemon, &disk)).answer()
+        let (machines, disk) = (self.machines.clone(), disk.clone());
+        self.patience.ask(ANSWER, move || question(&machines, &disk)).answer()
     }
 
     /// What is said where something was to be done, and there is no answer.
@@ -54,7 +54,7 @@ impl Driver {
     /// Refuses a datastore's directory that is not what it was: there may be another file
     /// of that name. A disk may be released to a directory of no datastore as well.
     fn check_place(&self) -> Result<(), Error> {
-        match self.daemon.shelf(&self.record.to) {
+        match self.machines.storage.shelf(&self.record.to) {
             Ok(shelf) => shelf.open().map(drop),
             Err(_) => Ok(()),
         }
@@ -69,7 +69,7 @@ impl Driver {
         let machine = self.machine().await.map_err(|failure| failure.words().clone())?;
         let made = match &self.record.kind {
             VmMoveKind::Adopt(disk) => {
-                let made = self.daemon.make_adopted(&self.record, disk);
+                let made = self.machines.make_adopted(&self.record, disk);
                 made.map(|()| Made::default())
             }
             _ => self.make_file(machine.makes_files(), machine.owner()),
@@ -131,7 +131,7 @@ impl Driver {
     pub(super) fn seal(&self) -> Result<bool, Words> {
         match &self.record.kind {
             VmMoveKind::Adopt(disk) => {
-                let done = self.ask_of(disk, Daemon::seal_adopted);
+                let done = self.ask_of(disk, Machines::seal_adopted);
                 done.ok_or_else(|| self.silent())?.map_err(|error| error.to_string())
             }
             _ => self.is_in_its_place(),
@@ -142,7 +142,7 @@ impl Driver {
     pub(super) fn unseal(&self) -> Result<(), Words> {
         match &self.record.kind {
             VmMoveKind::Adopt(disk) => {
-                let done = self.ask_of(disk, Daemon::unseal_adopted);
+                let done = self.ask_of(disk, Machines::unseal_adopted);
                 done.ok_or_else(|| self.silent())?.map_err(|error| error.to_string())
             }
             _ => Ok(()),
@@ -162,8 +162,8 @@ impl Driver {
                 files::Removed::Another => Removed::Another,
             });
         };
-        self.daemon.await_goodbye(disk).await;
-        let removed = self.ask_of(disk, Daemon::remove_adopted);
+        self.machines.await_goodbye(disk).await;
+        let removed = self.ask_of(disk, Machines::remove_adopted);
         match removed.ok_or_else(|| self.silent())? {
             Ok(true) => Ok(Removed::Gone),
             Ok(false) => Ok(Removed::Kept),
@@ -178,7 +178,7 @@ impl Driver {
     /// Whether the destination is there, or may be.
     pub(super) fn is_there(&self) -> bool {
         match &self.record.kind {
-            VmMoveKind::Adopt(disk) => self.daemon.has_adopted(disk),
+            VmMoveKind::Adopt(disk) => self.machines.has_adopted(disk),
             _ => self.ask(ANSWER, files::is_there).unwrap_or(true),
         }
     }
@@ -186,7 +186,9 @@ impl Driver {
     /// Whether the destination is a disk of ours that calls itself the truth.
     pub(super) fn is_sealed(&self) -> bool {
         match &self.record.kind {
-            VmMoveKind::Adopt(disk) => self.ask_of(disk, Daemon::is_sealed) == Some(true),
+            VmMoveKind::Adopt(disk) => {
+                self.ask_of(disk, Machines::is_sealed) == Some(true)
+            }
             _ => false,
         }
     }
@@ -194,15 +196,15 @@ impl Driver {
     /// The disk that was made is for nobody, unless somebody has it.
     pub(super) fn put_aside(&self, disk: &OurDisk) {
         // Without an answer it is done later.
-        let _ = self.ask_of(disk, Daemon::put_aside);
+        let _ = self.ask_of(disk, Machines::put_aside);
     }
 
     /// What the destination takes.
     pub(super) fn allocated(&self) -> Option<u64> {
         let taken = match &self.record.kind {
-            VmMoveKind::Adopt(disk) => {
-                self.ask_of(disk, |daemon, it| daemon.show_disk(&it.name).ok()?.allocated)
-            }
+            VmMoveKind::Adopt(disk) => self.ask_of(disk, |machines, it| {
+                machines.storage.show_disk(&it.name).ok()?.allocated
+            }),
             _ => self.ask(ANSWER, files::allocated),
         };
         taken.flatten()

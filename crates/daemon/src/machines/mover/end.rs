@@ -22,7 +22,7 @@ impl Driver {
     /// What is wanted by now; nothing, if the state does not say.
     pub(super) fn read_wishes(&mut self) -> Option<Wishes> {
         let id = self.record.id;
-        match self.daemon.store.vm_move(id) {
+        match self.machines.storage.store.vm_move(id) {
             Ok(found) => {
                 self.is_deaf = false;
                 self.record = found.unwrap_or_else(|| self.record.clone());
@@ -48,12 +48,12 @@ impl Driver {
             At::Committed => Step::Committed,
             At::Ended => return Err("the end of a move has more than a step".into()),
         };
-        let stored = self.daemon.store.vm_move_advances(self.record.id, step);
+        let stored = self.machines.storage.store.vm_move_advances(self.record.id, step);
         stored.map_err(|error| self.not_recorded(&error))
     }
 
     pub(super) fn record_switching(&mut self) -> Result<bool, Words> {
-        let stored = self.daemon.store.vm_move_switches(self.record.id);
+        let stored = self.machines.storage.store.vm_move_switches(self.record.id);
         stored.map_err(|error| self.not_recorded(&error))
     }
 
@@ -69,19 +69,19 @@ impl Driver {
         let Closing { step, ending, opens, leaves } = self.closing.insert(new).clone();
         let id = self.record.id;
         let note = ending.note.clone().unwrap_or_default();
-        let recorded = self.daemon.store.vm_move_ends(id, step, ending, leaves);
+        let recorded = self.machines.storage.store.vm_move_ends(id, step, ending, leaves);
         recorded.map_err(|error| self.not_recorded(&error))?;
         tracing::info!(migration = id, note, "move {step}");
         // What may be the truth is for all at once.
         if opens || !leaves.untidy {
             self.settle(opens);
         }
-        lock(&self.daemon.vms.moves).remove(&id);
+        lock(&self.machines.vms.moves).remove(&id);
         if leaves.untidy {
             self.tidies();
         }
         // Policies may end with it.
-        self.daemon.service.waker.wake();
+        self.machines.moves.tell_changed();
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl Driver {
     fn settle(&self, opens: bool) {
         let VmMoveKind::Adopt(disk) = &self.record.kind else { return };
         match opens {
-            true => self.daemon.open_adopted(disk),
+            true => self.machines.open_adopted(disk),
             false => self.put_aside(disk),
         }
     }
@@ -130,7 +130,7 @@ impl Driver {
     /// From now on whoever removes its machine ends it.
     pub(super) fn tidies(&mut self) {
         self.tidies = true;
-        let tidying = &self.daemon.vms.tidying;
+        let tidying = &self.machines.vms.tidying;
         lock(tidying).insert(self.record.id, self.one.clone());
     }
 
@@ -139,7 +139,8 @@ impl Driver {
     pub(super) fn is_let_go(&self) -> bool {
         let id = self.record.id;
         // A state that cannot be read says nothing of it.
-        let is_let_go = !self.daemon.store.vm_move_is_untidy(id).unwrap_or(true);
+        let is_let_go =
+            !self.machines.storage.store.vm_move_is_untidy(id).unwrap_or(true);
         if is_let_go {
             let vm = &self.record.vm;
             tracing::info!(
@@ -154,7 +155,7 @@ impl Driver {
 
     pub(super) fn record_tidy(&mut self, doubt: Option<&Doubt>) -> Result<(), Words> {
         let id = self.record.id;
-        let store = &self.daemon.store;
+        let store = &self.machines.storage.store;
         let recorded = match doubt {
             Some(doubt) => store.vm_move_is_unclear(id, self.unclear(doubt)),
             None => store.vm_move_is_tidy(id),

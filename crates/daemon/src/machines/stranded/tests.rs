@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sterna_api::{Application, Guard};
 use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 
-use crate::daemon::Daemon;
+use crate::machines::Machines;
 use crate::threads::tests::{allow, deny, start, state, until};
 
 fn web() -> VmRecord {
@@ -40,8 +40,8 @@ fn a_move(device: &str) -> VmMoveRecord {
     }
 }
 
-fn step_of(daemon: &Daemon, id: u64) -> Step {
-    daemon.store.vm_move(id).expect("the state").expect("the move").step
+fn step_of(machines: &Machines, id: u64) -> Step {
+    machines.storage.store.vm_move(id).expect("the state").expect("the move").step
 }
 
 fn moves_without_threads(place: &Path) {
@@ -53,24 +53,30 @@ fn moves_without_threads(place: &Path) {
     let left = store.add_vm_move(a_move("vda"), name).expect("a move");
     drop(store);
     let running = start(place);
-    let daemon: &Arc<Daemon> = &running.daemon;
-    assert!(!daemon.vms.has_move(left), "nobody carries it out");
-    assert_eq!(step_of(daemon, left), Step::Created, "it may be anywhere");
+    let machines: &Arc<Machines> = &running.daemon.machines;
+    assert!(!machines.vms.has_move(left), "nobody carries it out");
+    assert_eq!(step_of(machines, left), Step::Created, "it may be anywhere");
     // A new one has ended before it began, and another may.
     for _ in 0..2 {
-        let begun = daemon.begin_vm_move(&web(), a_move("vdb"), name);
+        let begun = machines.begin_vm_move(&web(), a_move("vdb"), name);
         let refused = begun.expect_err("there is no thread").to_string();
         assert!(refused.contains("cannot start a thread"), "{refused}");
-        let last = daemon.store.vm_moves().expect("the state").pop().expect("the move");
+        let last = machines
+            .storage
+            .store
+            .vm_moves()
+            .expect("the state")
+            .pop()
+            .expect("the move");
         let note = last.note.unwrap_or_default();
         assert!(last.step == Step::Cancelled && note.contains("thread"), "{note}");
-        assert!(!daemon.vms.has_move(last.id));
+        assert!(!machines.vms.has_move(last.id));
     }
-    daemon.resume_stranded_moves().expect("the state");
-    assert_eq!(step_of(daemon, left), Step::Created, "there is no thread yet");
+    machines.resume_stranded_moves().expect("the state");
+    assert_eq!(step_of(machines, left), Step::Created, "there is no thread yet");
     allow(NAME);
-    daemon.resume_stranded_moves().expect("the state");
-    until("its machine to be found gone", || step_of(daemon, left).ended());
+    machines.resume_stranded_moves().expect("the state");
+    until("its machine to be found gone", || step_of(machines, left).ended());
 }
 
 #[tokio::test(flavor = "multi_thread")]

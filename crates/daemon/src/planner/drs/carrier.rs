@@ -11,18 +11,18 @@ use super::hold;
 use super::round::{now, trail};
 use super::scene::Scene;
 use super::transfers::Asked;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// QEMU, as it moves machines.
 struct Qemu<'d> {
-    daemon: &'d Arc<Daemon>,
+    planner: &'d Arc<Planner>,
     scene: &'d Scene,
 }
 
 impl Carrier for Qemu<'_> {
     fn carry(&mut self, one: &Recommended) -> Result<(), String> {
         let asked = Asked { automatic: true, ..Asked::default() };
-        let begun = self.daemon.transfer_recommended(self.scene, one, &asked);
+        let begun = self.planner.transfer_recommended(self.scene, one, &asked);
         begun.map(drop).map_err(|error| error.to_string())
     }
 }
@@ -35,7 +35,7 @@ fn wish(settings: &DrsSettings) -> Wish {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Carries out what is recommended, as far as that is wished.
     pub(super) fn act_on(
         self: &Arc<Self>,
@@ -44,7 +44,7 @@ impl Daemon {
         advice: &Advice,
         held: bool,
     ) -> Result<()> {
-        let mut qemu = Qemu { daemon: self, scene };
+        let mut qemu = Qemu { planner: self, scene };
         let under_way = roll.transfers.len();
         match act(advice, wish(&roll.settings), held, under_way, &mut qemu) {
             Acted::Nothing => Ok(()),

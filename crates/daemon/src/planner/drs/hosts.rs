@@ -12,14 +12,14 @@ use super::round::{now, trail};
 use super::rules::check_rules;
 use super::scene::Scene;
 use super::view::{amounts, loads};
-use crate::daemon::Daemon;
 use crate::machines::claim_of;
+use crate::planner::Planner;
 use crate::storage::datastores::check_name;
 
 /// Hosts at most: all machines are compared with all of them.
 const HOSTS_MAX: usize = 1024;
 
-impl Daemon {
+impl Planner {
     /// What there is, and what was seen of it.
     pub(super) fn drs_scene(&self) -> Result<(Roll, Scene)> {
         let roll = self.drs.ledger.read()?;
@@ -137,13 +137,13 @@ impl Daemon {
 
     /// The names of all machines.
     pub(super) fn vm_names(&self) -> Result<Vec<String>> {
-        Ok(self.store.vms()?.into_iter().map(|vm| vm.name).collect())
+        Ok(self.storage.store.vms()?.into_iter().map(|vm| vm.name).collect())
     }
 
     /// Says where a machine is.
     pub(crate) fn place_vm(&self, vm: &str, request: &PlaceVm) -> Result<Placement> {
-        let _claim = self.claims.shared(claim_of(vm))?;
-        self.vm_record(vm)?;
+        let _claim = self.storage.claims.shared(claim_of(vm))?;
+        self.machines.vm_record(vm)?;
         self.check_no_transfer(vm)?;
         let mut recommended = false;
         self.drs.ledger.change(&mut |roll| {

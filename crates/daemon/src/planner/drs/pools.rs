@@ -8,8 +8,8 @@ use sterna_state::{Entry, PoolRecord, Roll, SeatRecord};
 use super::hosts::check_admission;
 use super::scene::{Scene, at};
 use super::view::amounts;
-use crate::daemon::Daemon;
 use crate::machines::claim_of;
+use crate::planner::Planner;
 use crate::storage::datastores::check_name;
 
 /// Pools at most: more than anybody can keep an eye on.
@@ -18,7 +18,7 @@ const POOLS_MAX: usize = 256;
 /// Shares at most. A part of a millionth is nothing.
 const SHARES_MAX: u32 = 1_000_000;
 
-impl Daemon {
+impl Planner {
     /// All pools, each behind the one that it is in.
     pub(crate) fn list_pools(&self) -> Result<Vec<Pool>> {
         let (roll, scene) = self.drs_scene()?;
@@ -67,8 +67,8 @@ impl Daemon {
         let named = [&request.add, &request.remove];
         let mut claims = Vec::new();
         for vm in named.into_iter().flatten() {
-            claims.push(self.claims.shared(claim_of(vm))?);
-            self.vm_record(vm)?;
+            claims.push(self.storage.claims.shared(claim_of(vm))?);
+            self.machines.vm_record(vm)?;
         }
         self.drs.ledger.change(&mut |roll| {
             let old = pool_of(roll, name)?;

@@ -13,24 +13,24 @@ use sterna_state::{Roll, Trail};
 
 use super::State;
 use super::scene::{Scene, bounds};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::tasks::Task;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Looks at machines, round for round.
-pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
+pub(crate) fn looking(planner: &Arc<Planner>) -> Task {
     let mut began: Option<Instant> = None;
-    let look = move |daemon: &Arc<Daemon>| {
-        let every = Duration::from_secs(lock(&daemon.drs.state).round_s);
+    let look = move |planner: &Arc<Planner>| {
+        let every = Duration::from_secs(lock(&planner.drs.state).round_s);
         if began.is_some_and(|began| began.elapsed() < every) {
             return Ok(());
         }
         began = Some(Instant::now());
-        daemon.look_round()
+        planner.look_round()
     };
-    Task::every("drs", "check which VMs should migrate", TICK, daemon, look)
+    Task::every("drs", "check which VMs should migrate", TICK, planner, look)
 }
 
 /// The time, as moves are kept with it.
@@ -126,14 +126,14 @@ impl State {
     }
 }
 
-impl Daemon {
+impl Planner {
     fn look_round(self: &Arc<Self>) -> Result<()> {
         let roll = self.drs.ledger.read()?;
         let on_a_host =
             |vm: &str| roll.seats.iter().any(|seat| seat.vm == vm && seat.host.is_some());
-        let mut records = self.store.vms()?;
+        let mut records = self.storage.store.vms()?;
         records.retain(|vm| on_a_host(&vm.name));
-        let usages = self.vms.usages(&records);
+        let usages = self.machines.vms.usages(&records);
         let at = Instant::now();
         let judged = usages.into_iter().map(|(vm, looked)| {
             let judge = |(usage, stands)| (usage, self.unsendable(&vm, &stands));

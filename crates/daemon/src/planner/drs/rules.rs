@@ -8,13 +8,13 @@ use sterna_os::clock;
 use sterna_state::{Entry, Roll, RuleRecord};
 
 use super::scene::at;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::storage::datastores::check_name;
 
 /// Rules at most. Each is looked at for each move of its machines.
 const RULES_MAX: usize = 1024;
 
-impl Daemon {
+impl Planner {
     /// All rules, by name.
     pub(crate) fn list_rules(&self) -> Result<Vec<Rule>> {
         let roll = self.drs.ledger.read()?;
@@ -48,7 +48,7 @@ impl Daemon {
         };
         check_shape(&record)?;
         for vm in &record.vms {
-            self.vm_record(vm)?;
+            self.machines.vm_record(vm)?;
         }
         let vms = self.vm_names()?;
         let roll = self.drs.ledger.change(&mut |roll| {

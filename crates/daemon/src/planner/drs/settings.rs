@@ -6,7 +6,7 @@ use sterna_api::{ChangeDrs, DrsSettings, Error, Result};
 use sterna_os::lock;
 use sterna_state::Entry;
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// Priorities.
 const THRESHOLDS: RangeInclusive<u64> = 1..=5;
@@ -19,7 +19,7 @@ const COOLDOWNS: RangeInclusive<u64> = 0..=86_400;
 /// Moves at once.
 const MOVES: RangeInclusive<u64> = 1..=100;
 
-impl Daemon {
+impl Planner {
     /// Changes settings: all that is asked, or nothing.
     pub(crate) fn change_drs(&self, asked: &ChangeDrs) -> Result<DrsSettings> {
         let wide = |narrow: u32| u64::from(narrow);

@@ -37,9 +37,9 @@ use self::stream::Stream;
 pub(super) use self::way::Ways;
 use super::hold;
 use super::scene::Scene;
-use crate::daemon::Daemon;
 use crate::machines::claim_of;
 use crate::moves::check_rate;
+use crate::planner::Planner;
 use sterna_os::clock;
 
 /// How fast memory is copied unless somebody says otherwise: what moves are weighed with.
@@ -78,7 +78,7 @@ fn legs(scene: &Scene, one: &Recommended) -> Vec<Leg> {
     [leg(one.vm, one.from, one.to)].into_iter().chain(back).collect()
 }
 
-impl Daemon {
+impl Planner {
     /// Carries out what is recommended for a machine now.
     pub(crate) fn start_transfer(
         self: &Arc<Self>,
@@ -86,7 +86,7 @@ impl Daemon {
     ) -> Result<Vec<Transfer>> {
         check_rate(request.rate)?;
         let vm = &request.vm;
-        self.vm_record(vm)?;
+        self.machines.vm_record(vm)?;
         self.check_no_transfer(vm)?;
         let found = self.with_drs(|roll, state| {
             let (scene, advice) = state.advice(roll, super::round::now());
@@ -138,7 +138,7 @@ impl Daemon {
         legs: &[Leg],
         asked: &Asked,
     ) -> Result<Vec<Transfer>> {
-        let claim = |leg: &Leg| self.claims.alone(claim_of(&leg.vm));
+        let claim = |leg: &Leg| self.storage.claims.alone(claim_of(&leg.vm));
         let _claims = legs.iter().map(claim).collect::<Result<Vec<_>>>()?;
         let record = |leg: &Leg| {
             Ok(TransferRecord {
@@ -196,13 +196,13 @@ impl Daemon {
 
     /// All transfers, oldest first.
     pub(crate) fn list_transfers(&self) -> Result<Vec<Transfer>> {
-        let all = self.store.transfers()?;
+        let all = self.storage.store.transfers()?;
         Ok(all.iter().map(|one| self.view_transfer(one)).collect())
     }
 
     /// One transfer.
     pub(crate) fn show_transfer(&self, id: u64) -> Result<Transfer> {
-        let found = self.store.transfers()?.into_iter().find(|one| one.id == id);
+        let found = self.storage.store.transfers()?.into_iter().find(|one| one.id == id);
         let known = found.map(|one| self.view_transfer(&one));
         known.ok_or_else(|| no_such(id))
     }

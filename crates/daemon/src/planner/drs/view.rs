@@ -16,7 +16,7 @@ use super::State;
 use super::hosts::view_hosts;
 use super::rules::holds;
 use super::scene::{Scene, at, bounds};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// In the API's form.
 pub(super) fn amounts(it: Amounts) -> sterna_api::Amounts {
@@ -177,7 +177,7 @@ fn word(resource: Resource) -> &'static str {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// What is known of DRS, under its lock.
     pub(super) fn with_drs<T>(
         &self,
@@ -227,7 +227,7 @@ impl Daemon {
 
     /// Why a machine is where it is.
     pub(crate) fn explain_vm(&self, vm: &str) -> Result<DrsExplanation> {
-        self.vm_record(vm)?;
+        self.machines.vm_record(vm)?;
         let explained = self.with_drs(|roll, state| {
             let (scene, advice) = state.advice(roll, super::round::now());
             let at = at(&scene.vms, vm)?;

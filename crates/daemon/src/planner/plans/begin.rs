@@ -16,8 +16,8 @@ use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
-use crate::daemon::Daemon;
 use crate::moves::old_copy;
+use crate::planner::Planner;
 
 /// A move that is to begin.
 struct Begin {
@@ -64,15 +64,15 @@ impl State {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Begins a move; what becomes of that is heard later.
     pub(super) fn begin_move(self: &Arc<Self>, live: &Arc<Live>, at: usize, to: usize) {
         let begin = lock(&live.state).begin(at, to);
-        let (daemon, known) = (self.clone(), live.clone());
+        let (planner, known) = (self.clone(), live.clone());
         let run = move || {
-            let heard = daemon.try_to_begin(&begin);
+            let heard = planner.try_to_begin(&begin);
             lock(&known.inbox).push(heard);
-            daemon.plans.waker.wake();
+            planner.plans.waker.wake();
         };
         let spawned = thread::Builder::new().name("sterna-plan-move".into()).spawn(run);
         if let Err(error) = spawned {
@@ -86,7 +86,7 @@ impl Daemon {
         let at = begin.at;
         let began = |id| Heard { migration: Some(id), ..Heard::of(Event::Began(at)) };
         // One that hangs would hold the move for ever, and its place at the source.
-        let there = self.shelf(&begin.request.to).ok();
+        let there = self.storage.shelf(&begin.request.to).ok();
         if let Some(why) = there.and_then(|there| there.look().err()) {
             let problem = Some(format!("datastore {}: {why}", begin.request.to));
             return Heard { problem, ..Heard::of(Event::Refused(at, Fault::Away)) };
@@ -95,7 +95,7 @@ impl Daemon {
             begin.check(disk)?;
             self.check_fits_still(begin, disk)
         };
-        let error = match self.start_if(&begin.request, may) {
+        let error = match self.moves.start_if(&begin.request, may) {
             Ok(one) => return began(one.id),
             Err(error) => error,
         };
@@ -112,8 +112,8 @@ impl Daemon {
     /// Refuses a disk that has grown since it was planned for, and would now fill its
     /// destination more than it may.
     fn check_fits_still(&self, begin: &Begin, disk: &DiskRecord) -> Result<()> {
-        let there = self.shelf(&begin.request.to)?;
-        let needs = self.needs_at(disk, disk.provision, &there)?;
+        let there = self.storage.shelf(&begin.request.to)?;
+        let needs = self.moves.needs_at(disk, disk.provision, &there)?;
         let Some(needs) = needs.filter(|needs| *needs > begin.needs) else {
             return Ok(());
         };
@@ -142,7 +142,7 @@ impl Daemon {
     /// until the state answers: nobody could begin the move anew before.
     fn begun_after_all(&self, begin: &Begin) -> Option<u64> {
         loop {
-            match self.store.migration_after(begin.disk, begin.seen) {
+            match self.storage.store.migration_after(begin.disk, begin.seen) {
                 Ok(found) => {
                     return found.filter(|it| begin.is_begun(it)).map(|it| it.id);
                 }
@@ -156,7 +156,7 @@ impl Daemon {
 
     /// Whose fault it is that a move did not begin.
     fn fault_of(&self, begin: &Begin, error: &Error) -> Fault {
-        let Ok(there) = self.shelf(&begin.request.to) else {
+        let Ok(there) = self.storage.shelf(&begin.request.to) else {
             return Fault::Destination;
         };
         // The disk is gone, or is not what was planned for.
@@ -166,7 +166,7 @@ impl Daemon {
         if there.is_in_maintenance() {
             return Fault::Destination;
         }
-        let is_served = self.problem_of(begin.disk).is_none();
+        let is_served = self.storage.problem_of(begin.disk).is_none();
         match error.code {
             ErrorCode::NoSpace => Fault::Full,
             ErrorCode::Unavailable if self.hangs(&begin.from) => Fault::Source,
@@ -184,11 +184,11 @@ impl Daemon {
 
     /// Whether a datastore does not answer, though disks on it may be served.
     fn hangs(&self, datastore: &str) -> bool {
-        self.shelf(datastore).is_ok_and(|shelf| shelf.must_not_hang().is_err())
+        self.storage.shelf(datastore).is_ok_and(|shelf| shelf.must_not_hang().is_err())
     }
 
     fn is_offline(&self, datastore: &str) -> bool {
-        self.shelf(datastore).is_ok_and(|shelf| shelf.problem().is_some())
+        self.storage.shelf(datastore).is_ok_and(|shelf| shelf.problem().is_some())
     }
 }
 

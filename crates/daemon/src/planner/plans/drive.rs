@@ -15,7 +15,7 @@ use super::errand::Errand;
 use super::hooks::Hook;
 use super::machine::run_of;
 use super::{Heard, Live, State, words};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::tasks::Task;
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open
@@ -26,20 +26,20 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Carries out plans.
-pub(crate) fn driving(daemon: &Arc<Daemon>) -> Task {
-    let drive = |daemon: &Arc<Daemon>| {
-        let waits = daemon.live_plans().iter().map(|plan| daemon.drive(plan)).min();
+pub(crate) fn driving(planner: &Arc<Planner>) -> Task {
+    let drive = |planner: &Arc<Planner>| {
+        let waits = planner.live_plans().iter().map(|plan| planner.drive(plan)).min();
         Ok(waits.unwrap_or(IDLE))
     };
-    let sleeper = daemon.plans.waker.sleeper();
-    Task::when_due("plans", "carry out plans", LOOK_AGAIN, sleeper, daemon, drive)
+    let sleeper = planner.plans.waker.sleeper();
+    Task::when_due("plans", "carry out plans", LOOK_AGAIN, sleeper, planner, drive)
 }
 
-impl Daemon {
+impl Planner {
     /// Takes up the plans that were under way. What was being begun has begun, or has
     /// not.
     pub(crate) fn resume_plans(self: &Arc<Self>) -> Result<()> {
-        let mut open = self.store.plans()?;
+        let mut open = self.storage.store.plans()?;
         open.retain(|plan| plan.state != PlanState::Planned && !plan.state.ended());
         for record in open {
             let id = record.id;
@@ -62,7 +62,7 @@ impl Daemon {
                 continue;
             }
             let to = &record.design.ends[one.course.to].name;
-            let begun = self.store.migration_after(one.disk, one.course.seen)?;
+            let begun = self.storage.store.migration_after(one.disk, one.course.seen)?;
             let begun = begun.filter(|it| it.to.datastore == *to);
             heard.push(match begun.filter(|it| !was_cut_short(it)) {
                 Some(it) => {
@@ -129,10 +129,12 @@ impl Daemon {
         });
         next.follow(&blamed);
         if actions.iter().any(|action| matches!(action, Action::Start { .. })) {
-            next.begins(&actions, self.store.last_migration()?);
+            next.begins(&actions, self.storage.store.last_migration()?);
         }
         if next.record != state.record {
-            self.store.set_plan(&next.record, changes(&state.record, &next.record))?;
+            self.storage
+                .store
+                .set_plan(&next.record, changes(&state.record, &next.record))?;
         }
         *state = next;
         Ok(actions)

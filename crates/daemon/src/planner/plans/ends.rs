@@ -14,12 +14,12 @@ use sterna_os::Local;
 use sterna_state::{Blame, MigrationRecord, Pause, Step};
 
 use super::{Heard, State};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// A move that was to be cancelled and has not ended is told so again after this.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
-impl Daemon {
+impl Planner {
     /// Whether moves may begin now, if there are hours for that.
     pub(super) fn hours(&self, state: &State) -> Option<Heard> {
         let window = state.record.design.guard.window.as_ref()?;
@@ -42,7 +42,7 @@ impl Daemon {
                 continue;
             }
             let Some(id) = state.record.moves[at].course.migration else { continue };
-            match self.migration_record(id) {
+            match self.moves.migration_record(id) {
                 Ok(migration) if migration.step.ended() => {
                     state.told_to_leave.remove(&at);
                     heard.extend(ended(at, stage, migration));
@@ -70,14 +70,14 @@ impl Daemon {
 
     /// How a migration goes that has not ended.
     fn how_it_goes(&self, at: usize, migration: &MigrationRecord) -> Heard {
-        let Some(pause) = self.standstill(migration) else {
+        let Some(pause) = self.moves.standstill(migration) else {
             return Heard::of(Event::Goes(at));
         };
         // Without a hint somebody has asked for it.
         if pause.hint.is_none() {
             return Heard::of(Event::Held(at));
         }
-        let to = self.shelf(&migration.to.datastore);
+        let to = self.storage.shelf(&migration.to.datastore);
         let is_left = to.is_ok_and(|to| to.is_in_maintenance());
         let problem = Some(format!("migration {}: {}", migration.id, pause.reason));
         Heard { problem, ..Heard::of(standing(at, &pause, is_left)) }

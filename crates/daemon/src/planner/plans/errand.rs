@@ -17,7 +17,7 @@ use sterna_core::place::waves::Wish;
 use sterna_os::lock;
 
 use super::{Live, State};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// What is asked of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,17 @@ impl Drop for Out {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Asks something of a move's migration, unless something is being asked of it.
     pub(super) fn send(self: &Arc<Self>, live: &Arc<Live>, at: usize, errand: Errand) {
         let Some(id) = lock(&live.state).sets_out(at, errand) else { return };
-        let (daemon, out) = (self.clone(), Out { live: live.clone(), at });
+        let (planner, out) = (self.clone(), Out { live: live.clone(), at });
         let run = move || {
-            let done = daemon.carry(&out.live, id, errand);
+            let done = planner.carry(&out.live, id, errand);
             drop(out);
             // What failed is tried again later, not at once.
             if done {
-                daemon.plans.waker.wake();
+                planner.plans.waker.wake();
             }
         };
         let spawned = thread::Builder::new().name("sterna-plan-ask".into()).spawn(run);
@@ -77,9 +77,9 @@ impl Daemon {
             return true;
         }
         let done = match errand {
-            Errand::Cancel => self.cancel_migration(id),
-            Errand::Pause => self.pause_migration(id),
-            Errand::Resume => self.resume_migration(id, ResumeMigration::default()),
+            Errand::Cancel => self.moves.cancel_migration(id),
+            Errand::Pause => self.moves.pause_migration(id),
+            Errand::Resume => self.moves.resume_migration(id, ResumeMigration::default()),
         };
         // One that is just ending is heard of as ended.
         if let Err(error) = &done {

@@ -18,7 +18,7 @@ use tokio::process::Command;
 use tokio::runtime::Builder;
 
 use super::{Heard, Live};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// How long a hook may take: a database that stops writes out what it holds in memory, and
 /// one that starts may have to recover.
@@ -55,14 +55,14 @@ impl Hook {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Runs a hook; what becomes of it is heard later.
     pub(super) fn run_hook(self: &Arc<Self>, live: &Arc<Live>, group: usize, hook: Hook) {
-        let (daemon, known) = (self.clone(), live.clone());
+        let (planner, known) = (self.clone(), live.clone());
         let run = move || {
-            let outcome = daemon.wait_for_hook(&known, group, hook);
+            let outcome = planner.wait_for_hook(&known, group, hook);
             lock(&known.inbox).push(told(hook, group, outcome));
-            daemon.plans.waker.wake();
+            planner.plans.waker.wake();
         };
         let spawned = thread::Builder::new().name("sterna-plan-hook".into()).spawn(run);
         if let Err(error) = spawned {
@@ -91,7 +91,7 @@ impl Daemon {
         let mut command = Command::new(path);
         command.args(args).env("STERNA_PLAN", id.to_string());
         command.env("STERNA_TILE", &tile.name);
-        let scratch = self.places.state.join(format!("plan-{id}-{group}-{name}"));
+        let scratch = self.storage.places.state.join(format!("plan-{id}-{group}-{name}"));
         let mut given_up = live.given_up.subscribe();
         // One of its own: others' end with the daemon while a hook may still run.
         let runtime = Builder::new_current_thread().enable_all().build();

@@ -23,10 +23,10 @@ use super::machine::{run_of, seconds};
 use super::scene::Scene;
 use super::tiles::Grouped;
 use super::words;
-use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::moves::predictions::{Seen, one_move, terms, told};
 use crate::moves::{check_rate, moment, wanted};
+use crate::planner::Planner;
 
 /// What a copy is taken to do of which nobody knows: only the order of the moves follows
 /// from it, and nothing is said of time.
@@ -55,11 +55,11 @@ struct Drafted {
     disk: usize,
 }
 
-impl Daemon {
+impl Planner {
     /// Makes a plan to empty a datastore.
     pub(crate) fn plan_evacuation(&self, asked: &PlanEvacuation) -> Result<Plan> {
         let wanted = self.check_plan(asked)?;
-        let there = self.store.disks()?;
+        let there = self.storage.store.disks()?;
         let is_there = |name: &str| {
             there
                 .iter()
@@ -102,7 +102,7 @@ impl Daemon {
         rehearse_record(&mut record);
         say_limits(&mut record, &speeds);
         if !asked.dry_run {
-            record.id = self.store.add_plan(record.clone())?;
+            record.id = self.storage.store.add_plan(record.clone())?;
             tracing::info!(plan = record.id, datastore = asked.datastore, "plan made");
         }
         let run = run_of(&record).0;
@@ -111,9 +111,9 @@ impl Daemon {
 
     fn check_plan(&self, asked: &PlanEvacuation) -> Result<Wanted> {
         check_rate(asked.rate)?;
-        let from = self.shelf(&asked.datastore)?;
+        let from = self.storage.shelf(&asked.datastore)?;
         for to in &asked.to {
-            let shelf = self.shelf(to)?;
+            let shelf = self.storage.shelf(to)?;
             if shelf.name() == from.name() {
                 let message = format!("{to} is the datastore that the plan empties");
                 return Err(
@@ -150,9 +150,9 @@ impl Daemon {
                 continue;
             }
             let (from, to) = (&asked.datastore, &scene.names[at]);
-            match self.learned(from, to)? {
+            match self.moves.learned(from, to)? {
                 Some(speed) => drop(speeds.known.insert(at, speed)),
-                None => drop(speeds.seen.insert(at, self.copies_seen(from, to)?)),
+                None => drop(speeds.seen.insert(at, self.moves.copies_seen(from, to)?)),
             }
         }
         Ok(speeds)

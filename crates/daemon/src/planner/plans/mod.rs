@@ -48,8 +48,8 @@ pub(crate) use self::drive::driving;
 use self::hooks::check_hooks_still;
 use self::machine::run_of;
 use self::scene::check_still_fits;
-use crate::daemon::Daemon;
 use crate::figures::RECENT;
+use crate::planner::Planner;
 use crate::planner::site::Site;
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
@@ -159,7 +159,7 @@ impl Live {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// All plans, oldest first.
     pub(crate) fn list_plans(&self) -> Result<Vec<Plan>> {
         // Those under way first: one that ends now is in the state with its end.
@@ -168,7 +168,7 @@ impl Daemon {
             let live = live.iter().find(|one| one.id == record.id);
             self.view_known_plan(live, record)
         };
-        Ok(self.store.plans()?.into_iter().map(view).collect())
+        Ok(self.storage.store.plans()?.into_iter().map(view).collect())
     }
 
     /// One plan.
@@ -193,7 +193,7 @@ impl Daemon {
     }
 
     fn plan_record(&self, id: u64) -> Result<PlanRecord> {
-        self.store.plan(id)?.ok_or_else(|| Error::not_found("plan", id))
+        self.storage.store.plan(id)?.ok_or_else(|| Error::not_found("plan", id))
     }
 
     fn live_plan(&self, id: u64) -> Option<Arc<Live>> {
@@ -221,7 +221,7 @@ impl Daemon {
         self.check_may_begin(&record, &site)?;
         record.state = PlanState::Running;
         record.started = Some(clock::now());
-        self.store.set_plan(&record, PlanChanges::default())?;
+        self.storage.store.set_plan(&record, PlanChanges::default())?;
         let (run, _) = run_of(&record);
         let live = Arc::new(Live::new(record, run));
         lock(&self.plans.live).insert(id, live);
@@ -252,7 +252,7 @@ impl Daemon {
         }
         let used = record.moves.iter().flat_map(|one| [one.design.from, one.design.to]);
         for end in used {
-            self.shelf(&record.design.ends[end].name)?;
+            self.storage.shelf(&record.design.ends[end].name)?;
         }
         let planned: HashMap<DiskId, u64> =
             site.planned.iter().map(|one| (one.disk, one.plan)).collect();
@@ -318,7 +318,9 @@ impl Daemon {
             (at, one.course.clone())
         });
         let moves = given_up.collect();
-        self.store.set_plan(&record, PlanChanges { moves, ..PlanChanges::default() })?;
+        self.storage
+            .store
+            .set_plan(&record, PlanChanges { moves, ..PlanChanges::default() })?;
         tracing::info!(plan = id, "plan cancelled before it began");
         drop(turn);
         self.show_plan(id)

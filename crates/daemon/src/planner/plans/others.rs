@@ -12,7 +12,7 @@ use sterna_os::lock;
 use sterna_state::Step;
 
 use super::Live;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// A copy that is under way, or is just beginning.
 struct Copy {
@@ -20,7 +20,7 @@ struct Copy {
     rate: f64,
 }
 
-impl Daemon {
+impl Planner {
     /// By datastore of a plan: what others copy there. Its own lock must be free, as those
     /// of the other plans are taken, one at a time.
     pub(super) fn others_of(&self, live: &Live) -> Vec<Others> {
@@ -58,17 +58,17 @@ impl Daemon {
             }
         }
         let jobs =
-            self.all_jobs().into_iter().filter(|job| !of_plans.contains(&job.id()));
+            self.moves.all_jobs().into_iter().filter(|job| !of_plans.contains(&job.id()));
         copies.extend(jobs.filter_map(|job| {
-            let one = self.migration_record(job.id()).ok()?;
-            let goes = one.step == Step::Copying && self.standstill(&one).is_none();
+            let one = self.moves.migration_record(job.id()).ok()?;
+            let goes = one.step == Step::Copying && self.moves.standstill(&one).is_none();
             let predicted = one.forecast.as_ref().and_then(|it| it.predicted);
             goes.then(|| Copy {
                 ends: [one.from.datastore.clone(), one.to.datastore.clone()],
                 rate: predicted.map_or(0.0, |it| it.rate),
             })
         }));
-        let machines = self.store.open_vm_moves().unwrap_or_default().into_iter();
+        let machines = self.storage.store.open_vm_moves().unwrap_or_default().into_iter();
         let machines = machines.filter(|one| one.step == Step::Copying && !one.paused);
         copies.extend(machines.map(|one| Copy { ends: [one.from, one.to], rate: 0.0 }));
         copies
@@ -76,7 +76,7 @@ impl Daemon {
 
     /// Whether two datastores are one, or on the same disk, or of the same server.
     fn is_on_one(&self, one: &str, other: &str) -> bool {
-        let backing = |name: &str| self.shelf(name).ok()?.backing();
+        let backing = |name: &str| self.storage.shelf(name).ok()?.backing();
         one == other || backing(one).is_some_and(|it| Some(it) == backing(other))
     }
 }

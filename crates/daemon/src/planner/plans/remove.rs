@@ -6,9 +6,9 @@
 use sterna_api::{Error, Plan, PlanState, Result};
 use sterna_os::lock;
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
-impl Daemon {
+impl Planner {
     /// Forgets a plan with which nothing will happen any more.
     pub(crate) fn remove_plan(&self, id: u64) -> Result<Plan> {
         // It does not begin meanwhile.
@@ -34,7 +34,7 @@ impl Daemon {
             | PlanState::Completed
             | PlanState::Incomplete
             | PlanState::Cancelled => {
-                self.store.remove_plan(id)?;
+                self.storage.store.remove_plan(id)?;
                 tracing::info!(plan = id, "plan removed");
                 return Ok(plan);
             }

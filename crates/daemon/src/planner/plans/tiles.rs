@@ -10,7 +10,7 @@ use sterna_core::place::waves::{Group, depths};
 use sterna_state::PlanRecord;
 
 use super::hooks::check_hooks;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// The groups of a plan, and which of them each disk is in.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Grouped {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Refuses a plan of which a tile that is to be together could not move as a whole any
     /// more: the plan may be a week old.
     pub(super) fn check_still_together(&self, record: &PlanRecord) -> Result<()> {
@@ -82,11 +82,11 @@ impl Daemon {
                 continue;
             };
             let name = &one.design.name;
-            let is_there = self.store.disk(name)?.is_some_and(|disk| {
+            let is_there = self.storage.store.disk(name)?.is_some_and(|disk| {
                 disk.id == one.disk && disk.datastore == design.datastore
             });
-            let rests = self.migration_of(one.disk)?.is_none()
-                && self.vm_move_of(one.disk)?.is_none();
+            let rests = self.moves.migration_of(one.disk)?.is_none()
+                && self.machines.vm_move_of(one.disk)?.is_none();
             if is_there && rests {
                 continue;
             }

@@ -11,13 +11,13 @@ use sterna_os::{Local, clock};
 use sterna_state::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
 use super::machine::seconds;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// Moves are taken to be no more than so many times slower than predicted, or faster,
 /// whatever the first ones were.
 const PACE_MOST: f64 = 5.0;
 
-impl Daemon {
+impl Planner {
     /// A plan, with how far its moves are.
     pub(super) fn view_plan(&self, record: PlanRecord, run: &PlanRun) -> Plan {
         let done: Vec<Option<Done>> =
@@ -67,7 +67,7 @@ impl Daemon {
         if !one.course.stage.is_under_way() {
             return None;
         }
-        let migration = self.show_migration(one.course.migration?).ok()?;
+        let migration = self.moves.show_migration(one.course.migration?).ok()?;
         let progress = migration.progress?;
         let part = |bytes: u64| bytes as f64 / progress.total.max(1) as f64;
         let (copied, it) = (part(progress.synced), &one.design);

@@ -7,13 +7,13 @@ use sterna_state::PlanRecord;
 
 use super::State;
 use super::view::view_workloads;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// For how long it is said of a plan that is over that what it stopped did not start. Nobody
 /// tells the daemon when it was started by hand; whoever looks once a day is told.
 const SAID_FOR: u64 = 24 * 60 * 60;
 
-impl Daemon {
+impl Planner {
     /// What somebody should look at of plans under way, and what ended ones have left down.
     pub(crate) fn plan_warnings(&self) -> Result<Vec<Warning>> {
         let live = self.live_plans();
@@ -21,7 +21,8 @@ impl Daemon {
         for one in &live {
             warnings.extend(of_live(&lock(&one.state)));
         }
-        let left = self.store.plans_left_down(clock::now().saturating_sub(SAID_FOR))?;
+        let left =
+            self.storage.store.plans_left_down(clock::now().saturating_sub(SAID_FOR))?;
         let over = left.iter().filter(|plan| live.iter().all(|one| one.id != plan.id));
         warnings.extend(over.flat_map(left_down));
         Ok(warnings)

@@ -26,7 +26,7 @@ use sterna_state::{DiskRecord, MigrationRecord, Step};
 use super::paid;
 use super::run::seconds;
 use super::scene::{Scene, load};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// Its moves, and which of them the state does not have as they are.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Begins the moves of one step; says whether the next one may follow.
     pub(super) fn begin_step(
         self: &Arc<Self>,
@@ -98,8 +98,8 @@ impl Daemon {
     pub(super) fn call_off(self: &Arc<Self>) {
         let all = lock(&self.balancer.called_off).clone();
         for id in all {
-            let done = self.cancel_migration(id).map(drop);
-            let ended = self.has_ended(id).is_ok_and(|ended| ended != Some(false));
+            let done = self.moves.cancel_migration(id).map(drop);
+            let ended = self.moves.has_ended(id).is_ok_and(|ended| ended != Some(false));
             match done {
                 Err(error) if !ended => {
                     tracing::debug!(migration = id, %error, "cannot cancel a migration \
@@ -136,11 +136,11 @@ impl Daemon {
             skip_bad_sectors: false,
             guard: settings.guard.clone(),
         };
-        let last = self.store.last_migration()?;
-        let id = match self.start_if(&request, |now| check_seen(now, disk, from)) {
+        let last = self.storage.store.last_migration()?;
+        let id = match self.moves.start_if(&request, |now| check_seen(now, disk, from)) {
             Ok(begun) => begun.id,
             // It may go on though what it is could not be said.
-            Err(error) => match self.store.migration_after(disk.id, last)? {
+            Err(error) => match self.storage.store.migration_after(disk.id, last)? {
                 Some(it) if goes_on(&it) => it.id,
                 _ => return Err(error),
             },
@@ -179,7 +179,7 @@ impl Daemon {
     pub(super) fn record_kept(&self) {
         let unrecorded = lock(&self.balancer.kept).unrecorded();
         for (id, balanced) in unrecorded {
-            match self.store.set_balanced(id, &balanced) {
+            match self.storage.store.set_balanced(id, &balanced) {
                 Ok(()) => lock(&self.balancer.kept).recorded(id, &balanced),
                 Err(error) => {
                     tracing::warn!(migration = id, %error, "not recorded yet");

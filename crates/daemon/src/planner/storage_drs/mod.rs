@@ -34,7 +34,7 @@ use sterna_core::place::storage::{Cycle, advise};
 use self::begin::Kept;
 pub(crate) use self::run::balancing;
 use self::settings::{bounds_of, check_bounds};
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use sterna_os::{clock, lock};
 
 /// How many of its moves that have ended are shown.
@@ -102,11 +102,11 @@ impl Balancer {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Reads settings and moves from the state, before anybody asks.
     pub(crate) fn load_balancer(&self) -> Result<()> {
-        *lock(&self.balancer.settings) = self.store.storage_drs()?;
-        *lock(&self.balancer.kept) = Kept::of(self.store.balanced_moves()?);
+        *lock(&self.balancer.settings) = self.storage.store.storage_drs()?;
+        *lock(&self.balancer.kept) = Kept::of(self.storage.store.balanced_moves()?);
         Ok(())
     }
 
@@ -141,7 +141,8 @@ impl Daemon {
         let settings = self.balancer.settings();
         let asked = asked(&settings);
         let scene = self.scene(Nanos((asked.window_s * 1e9) as u64))?;
-        let ours = self.list_migrations()?.into_iter().filter(|it| it.balanced.is_some());
+        let ours =
+            self.moves.list_migrations()?.into_iter().filter(|it| it.balanced.is_some());
         let (mut ended, moves): (Vec<Migration>, Vec<Migration>) =
             ours.partition(|one| one.state.ended());
         ended.reverse();

@@ -14,20 +14,21 @@ use sterna_os::{clock, lock};
 use sterna_state::{MigrationRecord, Step};
 
 use super::run::seconds;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
-impl Daemon {
+impl Planner {
     /// What a disk, and source and destination of its move, had in the last window.
     pub(super) fn fares(&self, disk: DiskId, ends: [&str; 2], window: Nanos) -> Scene {
-        let there = |name: &str| Fared::of(&self.samples.of_datastore(name, window));
+        let there =
+            |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
         let taken = |name: &str| {
-            let space = self.shelf(name).ok().and_then(|shelf| shelf.space());
+            let space = self.storage.shelf(name).ok().and_then(|shelf| shelf.space());
             space.filter(|space| space.capacity > 0).map_or(0.0, |space| {
                 space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
             })
         };
         Scene {
-            disk: Fared::of(&self.samples.of_disk(disk, window)),
+            disk: Fared::of(&self.storage.samples.of_disk(disk, window)),
             source: there(ends[0]),
             destination: there(ends[1]),
             taken: ends.map(taken),
@@ -58,7 +59,7 @@ impl Daemon {
 
     /// What became of a move; nothing while that is not known.
     fn judged_move(&self, id: u64, one: Balanced) -> Result<Option<Balanced>> {
-        let Some(record) = self.store.migration(id)? else { return Ok(None) };
+        let Some(record) = self.storage.store.migration(id)? else { return Ok(None) };
         let Some(ended) = record.ended else { return Ok(None) };
         if let Some(note) = self.unjudged(&record)? {
             let (outcome, note) = (BalancedOutcome::Unknown, Some(note));
@@ -104,12 +105,12 @@ impl Daemon {
         if record.step != Step::Completed {
             return Ok(Some("the move was cancelled".into()));
         }
-        let disks = self.store.disks()?;
+        let disks = self.storage.store.disks()?;
         let Some(disk) = disks.iter().find(|disk| disk.id == record.disk) else {
             return Ok(Some("the disk was removed".into()));
         };
         let moved = disk.datastore != record.to.datastore
-            || self.migration_of(record.disk)?.is_some();
+            || self.moves.migration_of(record.disk)?.is_some();
         Ok(moved.then(|| "the disk moved again before the measurement".into()))
     }
 }

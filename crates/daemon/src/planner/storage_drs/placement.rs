@@ -8,9 +8,9 @@ use super::asked;
 use super::run::seconds;
 use super::scene::AWAY;
 use super::settings::bounds_of;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
-impl Daemon {
+impl Planner {
     /// Chooses a datastore for a new disk of this size.
     pub(crate) fn choose_datastore(
         &self,

@@ -13,17 +13,17 @@ use sterna_core::place::storage::{Rule, Strength, Wish, conflict};
 use sterna_os::{clock, lock};
 use sterna_state::{DiskRecord, StorageRuleRecord};
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::storage::datastores::check_name;
 
 /// Fewer disks are neither together nor apart.
 const DISKS_LEAST: usize = 2;
 
-impl Daemon {
+impl Planner {
     /// The rules, by name.
     pub(crate) fn list_storage_rules(&self) -> Result<Vec<StorageRule>> {
-        let disks = self.store.disks()?;
-        let rules = self.store.storage_rules()?;
+        let disks = self.storage.store.disks()?;
+        let rules = self.storage.store.storage_rules()?;
         Ok(rules.iter().map(|rule| view(rule, &disks)).collect())
     }
 
@@ -37,7 +37,7 @@ impl Daemon {
         let _turn = lock(&self.balancer.turn);
         let mut disks = Vec::new();
         for name in asked {
-            let disk = self.disk_record(name)?.id;
+            let disk = self.storage.disk_record(name)?.id;
             if disks.contains(&disk) {
                 let message = format!("disk {name} is in the rule twice");
                 return Err(Error::invalid(message).hint("name each disk once"));
@@ -48,7 +48,7 @@ impl Daemon {
             let message = format!("a rule is about {DISKS_LEAST} disks or more");
             return Err(Error::invalid(message).hint("name another disk"));
         }
-        let mut rules = self.store.storage_rules()?;
+        let mut rules = self.storage.store.storage_rules()?;
         if rules.iter().any(|rule| rule.name == *name) {
             let message = format!("there is a rule {name} already");
             return Err(Error::new(ErrorCode::Exists, message)
@@ -58,9 +58,9 @@ impl Daemon {
         let record =
             StorageRuleRecord { name, wish: *wish, strength: *strength, disks, created };
         rules.push(record.clone());
-        let disks = self.store.disks()?;
+        let disks = self.storage.store.disks()?;
         check_conflict(&rules, &disks)?;
-        self.store.add_storage_rule(record.clone())?;
+        self.storage.store.add_storage_rule(record.clone())?;
         tracing::info!(rule = record.name, "rule made");
         Ok(view(&record, &disks))
     }
@@ -73,7 +73,7 @@ impl Daemon {
         let gone = gone.ok_or_else(|| {
             Error::not_found("rule", name).hint("see `sterna storage-drs rule list`")
         })?;
-        self.store.remove_storage_rule(name)?;
+        self.storage.store.remove_storage_rule(name)?;
         tracing::info!(rule = name, "rule removed");
         Ok(gone)
     }

@@ -20,7 +20,7 @@ use sterna_os::{clock, lock};
 use super::asked;
 use super::scene::Scene;
 use super::settings::bounds_of;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::tasks::Task;
 
 /// How often it is asked what is due.
@@ -31,17 +31,17 @@ const TICK: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 2;
 
 /// Balances datastores.
-pub(crate) fn balancing(daemon: &Arc<Daemon>) -> Task {
-    let balance = |daemon: &Arc<Daemon>| {
-        daemon.record_kept();
-        daemon.call_off();
-        daemon.measure_moves();
-        daemon.balance()
+pub(crate) fn balancing(planner: &Arc<Planner>) -> Task {
+    let balance = |planner: &Arc<Planner>| {
+        planner.record_kept();
+        planner.call_off();
+        planner.measure_moves();
+        planner.balance()
     };
-    Task::every("storage-drs", "balance the datastores", TICK, daemon, balance)
+    Task::every("storage-drs", "balance the datastores", TICK, planner, balance)
 }
 
-impl Daemon {
+impl Planner {
     /// Does what is due.
     fn balance(self: &Arc<Self>) -> Result<()> {
         let settings = self.balancer.settings();
@@ -94,7 +94,7 @@ impl Daemon {
 
     /// The datastores that are too full now.
     fn full_datastores(&self, bounds: &Bounds) -> Vec<String> {
-        let shelves = self.look_at_shelves().into_iter();
+        let shelves = self.storage.look_at_shelves().into_iter();
         let full = shelves.filter(|(_, found)| {
             found.as_ref().is_ok_and(|space| {
                 let used = space.capacity.saturating_sub(space.free) as f64;
@@ -149,7 +149,7 @@ impl Daemon {
     /// How many of its moves have not ended.
     fn under_way(&self) -> usize {
         let kept = lock(&self.balancer.kept);
-        kept.moves.keys().filter(|id| self.is_under_way(**id)).count()
+        kept.moves.keys().filter(|id| self.moves.is_under_way(**id)).count()
     }
 }
 

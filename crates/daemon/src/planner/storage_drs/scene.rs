@@ -17,7 +17,7 @@ use sterna_state::{DiskRecord, StorageRuleRecord};
 
 use super::reasons::reason;
 use super::rules::rules_of;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::planner::plans::StillPlanned;
 use crate::planner::site::{Site, SiteDatastore, SiteDisk};
 
@@ -188,10 +188,10 @@ fn placed(disk: &SiteDisk, datastore: usize) -> Disk {
     }
 }
 
-impl Daemon {
+impl Planner {
     /// Everything that moves are chosen from.
     pub(super) fn scene(&self, window: Nanos) -> Result<Scene> {
-        let rules = self.store.storage_rules()?;
+        let rules = self.storage.store.storage_rules()?;
         Ok(Scene::of(self.site(window, |_| true)?, window, &rules))
     }
 
@@ -203,13 +203,13 @@ impl Daemon {
     ) -> Result<RecommendedMove> {
         let (disk, to) = (&scene.disks[one.disk], scene.names[one.to].clone());
         let here = &scene.inventory.disks[one.disk];
-        let summary = self.samples.of_disk(disk.id, crate::figures::RECENT);
+        let summary = self.storage.samples.of_disk(disk.id, crate::figures::RECENT);
         let (work, terms) = (Work::of(&summary), Terms::default());
         let (over, rule) = scene.why(one.why);
         Ok(RecommendedMove {
             disk: disk.name.clone(),
             from: scene.names[one.from].clone(),
-            predicted: self.told(disk, &to, false, work, terms)?,
+            predicted: self.moves.told(disk, &to, false, work, terms)?,
             to,
             over,
             rule,

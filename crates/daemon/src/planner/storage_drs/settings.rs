@@ -5,8 +5,8 @@ use sterna_core::Nanos;
 use sterna_core::place::storage::Bounds;
 use sterna_os::lock;
 
-use crate::daemon::Daemon;
 use crate::moves::wanted;
+use crate::planner::Planner;
 use crate::samples::window;
 
 /// The shortest span that loads are taken from, in seconds: means of less are chance.
@@ -24,7 +24,7 @@ const EVERY_MOST_S: f64 = 86_400.0;
 /// The most moves at once. Who needs more empties a datastore.
 const MOVES_MOST: u64 = 100;
 
-impl Daemon {
+impl Planner {
     /// Changes what it is told to do.
     pub(crate) fn change_storage_drs(
         &self,
@@ -50,7 +50,7 @@ impl Daemon {
                         which moves copy";
             return Err(Error::invalid(message).hint(hint));
         }
-        self.store.set_storage_drs(&next)?;
+        self.storage.store.set_storage_drs(&next)?;
         lock(&self.balancer.settings).clone_from(&next);
         // What was seen was judged by other bounds.
         *lock(&self.balancer.cycle) = None;

@@ -39,5 +39,6 @@ pub(super) async fn show(
     Parameters(asked): Parameters<Asked>,
 ) -> Answer<Advised> {
     let Asked { about, window_s } = asked;
-    blocking(daemon, move |daemon| daemon.advise(about.as_deref(), window_s)).await
+    blocking(daemon, move |daemon| daemon.planner.advise(about.as_deref(), window_s))
+        .await
 }

@@ -28,7 +28,7 @@ pub(super) struct Deletion {
     responses((status = 200, body = Vec<Class>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Class>> {
-    blocking(daemon, |daemon| daemon.list_classes()).await
+    blocking(daemon, |daemon| daemon.levels.list_classes()).await
 }
 
 /// Creates a class.
@@ -41,7 +41,7 @@ pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<CreateClass>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.create_class(&request)).await
+    blocking(daemon, move |daemon| daemon.levels.create_class(&request)).await
 }
 
 /// One class.
@@ -54,7 +54,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.show_class(&name)).await
+    blocking(daemon, move |daemon| daemon.levels.show_class(&name)).await
 }
 
 /// Changes a class: all that is asked, or nothing.
@@ -69,7 +69,7 @@ pub(super) async fn change(
     Which(name): Which<String>,
     Body(request): Body<ChangeClass>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.change_class(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.levels.change_class(&name, &request)).await
 }
 
 /// Deletes a class; its disks are then in no class.
@@ -84,7 +84,7 @@ pub(super) async fn delete(
     Parameters(deletion): Parameters<Deletion>,
 ) -> Answer<Class> {
     let with_policies = deletion.with_policies;
-    blocking(daemon, move |daemon| daemon.delete_class(&name, with_policies)).await
+    blocking(daemon, move |daemon| daemon.levels.delete_class(&name, with_policies)).await
 }
 
 /// What limits a class now, since when, and what would change this.
@@ -101,5 +101,5 @@ pub(super) async fn explain(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Explanation> {
-    blocking(daemon, move |daemon| daemon.explain(&name)).await
+    blocking(daemon, move |daemon| daemon.levels.explain(&name)).await
 }

@@ -18,7 +18,7 @@ use crate::daemon::Daemon;
     ),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Datastore>> {
-    blocking(daemon, |daemon| daemon.list_datastores()).await
+    blocking(daemon, |daemon| daemon.storage.list_datastores()).await
 }
 
 /// Adds a datastore that exists and can be written to.
@@ -31,7 +31,7 @@ pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<AddDatastore>,
 ) -> Answer<Datastore> {
-    blocking(daemon, move |daemon| daemon.add_datastore(&request)).await
+    blocking(daemon, move |daemon| daemon.storage.add_datastore(&request)).await
 }
 
 /// One datastore.
@@ -45,7 +45,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Datastore> {
-    blocking(daemon, move |daemon| daemon.show_datastore(&name)).await
+    blocking(daemon, move |daemon| daemon.storage.show_datastore(&name)).await
 }
 
 /// Forgets a datastore without disks; its files stay.
@@ -59,7 +59,7 @@ pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Datastore> {
-    blocking(daemon, move |daemon| daemon.remove_datastore(&name)).await
+    blocking(daemon, move |daemon| daemon.storage.remove_datastore(&name)).await
 }
 
 /// Records the results of a probe of a datastore's device; answers with the known limits.
@@ -75,7 +75,7 @@ pub(super) async fn probed(
     Which(name): Which<String>,
     Body(found): Body<ProbeFound>,
 ) -> Answer<Device> {
-    blocking(daemon, move |daemon| daemon.probed(&name, &found)).await
+    blocking(daemon, move |daemon| daemon.storage.probed(&name, &found)).await
 }
 
 /// Puts a datastore in maintenance, in which nothing new goes there, or ends that.
@@ -92,5 +92,6 @@ pub(super) async fn maintenance(
     Body(request): Body<SetMaintenance>,
 ) -> Answer<Datastore> {
     let SetMaintenance { maintenance } = request;
-    blocking(daemon, move |daemon| daemon.set_maintenance(&name, maintenance)).await
+    blocking(daemon, move |daemon| daemon.storage.set_maintenance(&name, maintenance))
+        .await
 }

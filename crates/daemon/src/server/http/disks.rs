@@ -31,7 +31,7 @@ pub(super) struct Removal {
     responses((status = 200, body = Vec<Disk>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>> {
-    blocking(daemon, |daemon| daemon.list_disks()).await
+    blocking(daemon, |daemon| daemon.storage.list_disks()).await
 }
 
 /// Creates an empty disk and serves it, on a datastore that is named or chosen.
@@ -57,7 +57,7 @@ pub(super) async fn import(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<ImportDisk>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.import_disk(&request)).await
+    blocking(daemon, move |daemon| daemon.storage.import_disk(&request)).await
 }
 
 /// Makes images that are the truth of disks disks again: after the state was lost.
@@ -70,7 +70,7 @@ pub(super) async fn recover(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<RecoverDisks>,
 ) -> Answer<Recovery> {
-    blocking(daemon, move |daemon| daemon.recover_disks(&request)).await
+    blocking(daemon, move |daemon| daemon.storage.recover_disks(&request)).await
 }
 
 /// One disk.
@@ -83,7 +83,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.show_disk(&name)).await
+    blocking(daemon, move |daemon| daemon.storage.show_disk(&name)).await
 }
 
 /// The pattern of a disk's requests since the disk was attached.
@@ -96,7 +96,7 @@ pub(super) async fn stats(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<DiskStats> {
-    blocking(daemon, move |daemon| daemon.disk_stats(&name)).await
+    blocking(daemon, move |daemon| daemon.storage.disk_stats(&name)).await
 }
 
 /// Removes a disk that is not in use.
@@ -113,7 +113,7 @@ pub(super) async fn remove(
     Which(name): Which<String>,
     Parameters(removal): Parameters<Removal>,
 ) -> Answer<RemovedDisk> {
-    blocking(daemon, move |daemon| daemon.remove_disk(&name, removal.image)).await
+    blocking(daemon, move |daemon| daemon.storage.remove_disk(&name, removal.image)).await
 }
 
 /// Makes a vhost-user-blk socket on which a virtual machine finds a disk.
@@ -129,7 +129,8 @@ pub(super) async fn attach(
     Which(name): Which<String>,
     Body(request): Body<AttachDisk>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.attach_disk(&name, &request.vhost_user)).await
+    blocking(daemon, move |daemon| daemon.storage.attach_disk(&name, &request.vhost_user))
+        .await
 }
 
 /// Detaches a disk from its socket, and from the machine that uses it.
@@ -143,5 +144,5 @@ pub(super) async fn detach(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.detach_disk(&name)).await
+    blocking(daemon, move |daemon| daemon.storage.detach_disk(&name)).await
 }

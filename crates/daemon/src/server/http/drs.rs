@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = DrsStatus), (status = "default", body = Error)),
 )]
 pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<DrsStatus> {
-    blocking(daemon, |daemon| daemon.drs_status()).await
+    blocking(daemon, |daemon| daemon.planner.drs_status()).await
 }
 
 /// Changes when something is recommended.
@@ -31,7 +31,7 @@ pub(super) async fn change(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<ChangeDrs>,
 ) -> Answer<DrsSettings> {
-    blocking(daemon, move |daemon| daemon.change_drs(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.change_drs(&request)).await
 }
 
 /// Which machines should be on other hosts, and why the rest should not. Moves nothing.
@@ -41,7 +41,7 @@ pub(super) async fn change(
     responses((status = 200, body = DrsAdvice), (status = "default", body = Error)),
 )]
 pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAdvice> {
-    blocking(daemon, |daemon| daemon.drs_advice()).await
+    blocking(daemon, |daemon| daemon.planner.drs_advice()).await
 }
 
 /// The reasons for a machine's host.
@@ -58,5 +58,5 @@ pub(super) async fn explain(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<DrsExplanation> {
-    blocking(daemon, move |daemon| daemon.explain_vm(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.explain_vm(&name)).await
 }

@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Vec<Host>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Host>> {
-    blocking(daemon, |daemon| daemon.list_hosts()).await
+    blocking(daemon, |daemon| daemon.planner.list_hosts()).await
 }
 
 /// Adds a host.
@@ -28,7 +28,7 @@ pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<AddHost>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.add_host(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.add_host(&request)).await
 }
 
 /// One host.
@@ -41,7 +41,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.show_host(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.show_host(&name)).await
 }
 
 /// Says which program starts machines on a host, as this daemon's user.
@@ -57,7 +57,7 @@ pub(super) async fn program(
     Which(name): Which<String>,
     Body(request): Body<HostProgram>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.set_host_program(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.planner.set_host_program(&name, &request)).await
 }
 
 /// Forgets a host on which no machine is.
@@ -70,7 +70,7 @@ pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.remove_host(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.remove_host(&name)).await
 }
 
 /// Says on which host a machine is. Nothing is moved by that.
@@ -85,5 +85,5 @@ pub(super) async fn place(
     Which(name): Which<String>,
     Body(request): Body<PlaceVm>,
 ) -> Answer<Placement> {
-    blocking(daemon, move |daemon| daemon.place_vm(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.planner.place_vm(&name, &request)).await
 }

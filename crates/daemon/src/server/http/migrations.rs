@@ -18,7 +18,7 @@ use crate::daemon::Daemon;
     ),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Migration>> {
-    blocking(daemon, |daemon| daemon.list_migrations()).await
+    blocking(daemon, |daemon| daemon.moves.list_migrations()).await
 }
 
 /// Starts a migration. Answers as soon as the copy has begun.
@@ -31,7 +31,7 @@ pub(super) async fn start(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<StartMigration>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.start_migration(&request)).await
+    blocking(daemon, move |daemon| daemon.moves.start_migration(&request)).await
 }
 
 /// One migration; cheap enough to be asked ten times a second.
@@ -45,7 +45,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.show_migration(id)).await
+    blocking(daemon, move |daemon| daemon.moves.show_migration(id)).await
 }
 
 /// Changes a migration's rate.
@@ -61,7 +61,8 @@ pub(super) async fn change(
     Which(id): Which<u64>,
     Body(request): Body<SetRate>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.set_migration_rate(id, request.rate)).await
+    blocking(daemon, move |daemon| daemon.moves.set_migration_rate(id, request.rate))
+        .await
 }
 
 /// Changes what must hold for the application while a disk moves. An empty guard
@@ -78,7 +79,7 @@ pub(super) async fn guard(
     Which(id): Which<u64>,
     Body(request): Body<AskGuard>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.set_migration_guard(id, &request)).await
+    blocking(daemon, move |daemon| daemon.moves.set_migration_guard(id, &request)).await
 }
 
 /// Makes a migration stand still, over restarts too.
@@ -92,7 +93,7 @@ pub(super) async fn pause(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.pause_migration(id)).await
+    blocking(daemon, move |daemon| daemon.moves.pause_migration(id)).await
 }
 
 /// Makes a paused migration go on.
@@ -108,7 +109,7 @@ pub(super) async fn resume(
     Which(id): Which<u64>,
     MaybeBody(how): MaybeBody<ResumeMigration>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.resume_migration(id, how)).await
+    blocking(daemon, move |daemon| daemon.moves.resume_migration(id, how)).await
 }
 
 /// Cancels a migration; the disk stays where it is.
@@ -122,5 +123,5 @@ pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.cancel_migration(id)).await
+    blocking(daemon, move |daemon| daemon.moves.cancel_migration(id)).await
 }

@@ -224,11 +224,11 @@ async fn blocking<T: Send + 'static>(
 
 /// The refusal of everything, while the state directory does not answer.
 fn state_is_silent(daemon: &Daemon) -> Option<Error> {
-    let silent = daemon.store.silent_for();
+    let silent = daemon.storage.store.silent_for();
     (silent >= STATE_PATIENCE).then(|| {
         Error::unavailable(format!(
             "the state directory {} has not answered for {} s",
-            daemon.places.state.display(),
+            daemon.storage.places.state.display(),
             silent.as_secs()
         ))
     })

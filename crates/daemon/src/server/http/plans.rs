@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Vec<Plan>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>> {
-    blocking(daemon, |daemon| daemon.list_plans()).await
+    blocking(daemon, |daemon| daemon.planner.list_plans()).await
 }
 
 /// Makes a plan to empty a datastore; no move begins before you apply the plan.
@@ -28,7 +28,7 @@ pub(super) async fn evacuate(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<PlanEvacuation>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.plan_evacuation(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.plan_evacuation(&request)).await
 }
 
 /// One plan, and the progress of its moves.
@@ -41,7 +41,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.show_plan(id)).await
+    blocking(daemon, move |daemon| daemon.planner.show_plan(id)).await
 }
 
 /// Forgets a plan that has ended or was never applied. Moved disks stay where they are.
@@ -54,7 +54,7 @@ pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.remove_plan(id)).await
+    blocking(daemon, move |daemon| daemon.planner.remove_plan(id)).await
 }
 
 /// Begins a plan.
@@ -67,7 +67,7 @@ pub(super) async fn apply(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.apply_plan(id)).await
+    blocking(daemon, move |daemon| daemon.planner.apply_plan(id)).await
 }
 
 /// Pauses a plan and its moves, also over restarts.
@@ -80,7 +80,7 @@ pub(super) async fn pause(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.pause_plan(id)).await
+    blocking(daemon, move |daemon| daemon.planner.pause_plan(id)).await
 }
 
 /// Resumes a paused plan and its moves.
@@ -93,7 +93,7 @@ pub(super) async fn resume(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.resume_plan(id)).await
+    blocking(daemon, move |daemon| daemon.planner.resume_plan(id)).await
 }
 
 /// Cancels a plan; moved disks stay where they are.
@@ -106,5 +106,5 @@ pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.cancel_plan(id)).await
+    blocking(daemon, move |daemon| daemon.planner.cancel_plan(id)).await
 }

@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Vec<Policy>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy>> {
-    blocking(daemon, |daemon| daemon.list_policies()).await
+    blocking(daemon, |daemon| daemon.levels.list_policies()).await
 }
 
 /// Makes a policy. If its schedule is open, the policy is in force when the call returns.
@@ -28,7 +28,7 @@ pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<CreatePolicy>,
 ) -> Answer<Policy> {
-    blocking(daemon, move |daemon| daemon.create_policy(&request)).await
+    blocking(daemon, move |daemon| daemon.levels.create_policy(&request)).await
 }
 
 /// One policy.
@@ -41,7 +41,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Policy> {
-    blocking(daemon, move |daemon| daemon.show_policy(id)).await
+    blocking(daemon, move |daemon| daemon.levels.show_policy(id)).await
 }
 
 /// Removes a policy. The policy is no longer in force when the call returns.
@@ -54,5 +54,5 @@ pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Policy> {
-    blocking(daemon, move |daemon| daemon.remove_policy(id)).await
+    blocking(daemon, move |daemon| daemon.levels.remove_policy(id)).await
 }

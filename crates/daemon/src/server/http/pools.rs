@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Vec<Pool>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Pool>> {
-    blocking(daemon, |daemon| daemon.list_pools()).await
+    blocking(daemon, |daemon| daemon.planner.list_pools()).await
 }
 
 /// Creates a pool.
@@ -28,7 +28,7 @@ pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<CreatePool>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.create_pool(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.create_pool(&request)).await
 }
 
 /// One pool.
@@ -41,7 +41,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.show_pool(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.show_pool(&name)).await
 }
 
 /// Changes a pool: all that is asked, or nothing.
@@ -56,7 +56,7 @@ pub(super) async fn change(
     Which(name): Which<String>,
     Body(request): Body<ChangePool>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.change_pool(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.planner.change_pool(&name, &request)).await
 }
 
 /// Deletes a pool without pools in it; its machines are then in no pool.
@@ -69,5 +69,5 @@ pub(super) async fn delete(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.delete_pool(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.delete_pool(&name)).await
 }

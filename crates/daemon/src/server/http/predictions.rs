@@ -19,5 +19,5 @@ pub(super) async fn predict(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<Predict>,
 ) -> Answer<Prediction> {
-    blocking(daemon, move |daemon| daemon.predict(&request)).await
+    blocking(daemon, move |daemon| daemon.moves.predict(&request)).await
 }

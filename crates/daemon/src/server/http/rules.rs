@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Vec<Rule>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Rule>> {
-    blocking(daemon, |daemon| daemon.list_rules()).await
+    blocking(daemon, |daemon| daemon.planner.list_rules()).await
 }
 
 /// Adds a rule. Sterna refuses a rule that contradicts others.
@@ -28,7 +28,7 @@ pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<AddRule>,
 ) -> Answer<Rule> {
-    blocking(daemon, move |daemon| daemon.add_rule(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.add_rule(&request)).await
 }
 
 /// Removes a rule.
@@ -41,5 +41,5 @@ pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Rule> {
-    blocking(daemon, move |daemon| daemon.remove_rule(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.remove_rule(&name)).await
 }

@@ -18,7 +18,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = StorageDrs), (status = "default", body = Error)),
 )]
 pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<StorageDrs> {
-    blocking(daemon, |daemon| daemon.show_storage_drs()).await
+    blocking(daemon, |daemon| daemon.planner.show_storage_drs()).await
 }
 
 /// Changes the settings of Storage DRS.
@@ -35,7 +35,7 @@ pub(super) async fn change(
     State(daemon): State<Arc<Daemon>>,
     Body(change): Body<ChangeStorageDrs>,
 ) -> Answer<StorageDrsSettings> {
-    blocking(daemon, move |daemon| daemon.change_storage_drs(&change)).await
+    blocking(daemon, move |daemon| daemon.planner.change_storage_drs(&change)).await
 }
 
 /// The rules of Storage DRS, by name.
@@ -48,7 +48,7 @@ pub(super) async fn change(
     ),
 )]
 pub(super) async fn rules(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<StorageRule>> {
-    blocking(daemon, |daemon| daemon.list_storage_rules()).await
+    blocking(daemon, |daemon| daemon.planner.list_storage_rules()).await
 }
 
 /// Makes a rule about disks.
@@ -62,7 +62,7 @@ pub(super) async fn add_rule(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<CreateStorageRule>,
 ) -> Answer<StorageRule> {
-    blocking(daemon, move |daemon| daemon.create_storage_rule(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.create_storage_rule(&request)).await
 }
 
 /// Removes a rule.
@@ -76,7 +76,7 @@ pub(super) async fn remove_rule(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<StorageRule> {
-    blocking(daemon, move |daemon| daemon.remove_storage_rule(&name)).await
+    blocking(daemon, move |daemon| daemon.planner.remove_storage_rule(&name)).await
 }
 
 /// Recommends moves, and says why other disks stay. Changes nothing.
@@ -93,5 +93,5 @@ pub(super) async fn recommend(
     State(daemon): State<Arc<Daemon>>,
     Body(asked): Body<AskStorageDrs>,
 ) -> Answer<Recommendations> {
-    blocking(daemon, move |daemon| daemon.recommend(&asked)).await
+    blocking(daemon, move |daemon| daemon.planner.recommend(&asked)).await
 }

@@ -18,7 +18,7 @@ use crate::daemon::Daemon;
     ),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Transfer>> {
-    blocking(daemon, |daemon| daemon.list_transfers()).await
+    blocking(daemon, |daemon| daemon.planner.list_transfers()).await
 }
 
 /// Carries out the recommended VM migration of a machine; of both machines, if two change
@@ -35,7 +35,7 @@ pub(super) async fn start(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<StartTransfer>,
 ) -> Answer<Vec<Transfer>> {
-    blocking(daemon, move |daemon| daemon.start_transfer(&request)).await
+    blocking(daemon, move |daemon| daemon.planner.start_transfer(&request)).await
 }
 
 /// One transfer.
@@ -48,7 +48,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(daemon, move |daemon| daemon.show_transfer(id)).await
+    blocking(daemon, move |daemon| daemon.planner.show_transfer(id)).await
 }
 
 /// Gives a transfer up; the machine runs where it was.
@@ -62,5 +62,5 @@ pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(daemon, move |daemon| daemon.cancel_transfer(id)).await
+    blocking(daemon, move |daemon| daemon.planner.cancel_transfer(id)).await
 }

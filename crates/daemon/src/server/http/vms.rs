@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Vec<Vm>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Vm>> {
-    blocking(daemon, |daemon| daemon.list_vms()).await
+    blocking(daemon, |daemon| daemon.machines.list_vms()).await
 }
 
 /// Adds a virtual machine that can be asked.
@@ -28,7 +28,7 @@ pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<AddVm>,
 ) -> Answer<Vm> {
-    blocking(daemon, move |daemon| daemon.add_vm(&request)).await
+    blocking(daemon, move |daemon| daemon.machines.add_vm(&request)).await
 }
 
 /// One virtual machine.
@@ -41,7 +41,7 @@ pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Vm> {
-    blocking(daemon, move |daemon| daemon.show_vm(&name)).await
+    blocking(daemon, move |daemon| daemon.machines.show_vm(&name)).await
 }
 
 /// Forgets a virtual machine, which keeps running.
@@ -54,7 +54,7 @@ pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
 ) -> Answer<Vm> {
-    blocking(daemon, move |daemon| daemon.remove_vm(&name)).await
+    blocking(daemon, move |daemon| daemon.machines.remove_vm(&name)).await
 }
 
 /// Moves a disk that QEMU serves: a migration, which is followed and changed as such.
@@ -69,7 +69,7 @@ pub(super) async fn start_move(
     Which(name): Which<String>,
     Body(request): Body<MoveVmDisk>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.move_vm_disk(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.machines.move_vm_disk(&name, &request)).await
 }
 
 /// Makes a disk that QEMU serves a disk of Sterna's: a migration, too.
@@ -84,7 +84,7 @@ pub(super) async fn adopt(
     Which(name): Which<String>,
     Body(request): Body<AdoptVmDisk>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.adopt_vm_disk(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.machines.adopt_vm_disk(&name, &request)).await
 }
 
 /// Makes a disk of Sterna's that a machine has a file, which QEMU serves: a migration, too.
@@ -100,5 +100,5 @@ pub(super) async fn release(
     Which(name): Which<String>,
     Body(request): Body<ReleaseVmDisk>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.release_vm_disk(&name, &request)).await
+    blocking(daemon, move |daemon| daemon.machines.release_vm_disk(&name, &request)).await
 }

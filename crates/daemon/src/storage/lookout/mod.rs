@@ -20,7 +20,7 @@ use sterna_engine::{Astray, HeldFile};
 use sterna_state::DiskRecord;
 
 pub(crate) use self::writes::Watched;
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::disks::place_of;
 use crate::storage::shelf::Shelf;
 use crate::tasks::Task;
@@ -109,16 +109,13 @@ impl Lookout {
     }
 }
 
-/// Looks at the images of disks, and at copies that stand still.
-pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
-    let look = |daemon: &Arc<Daemon>| {
-        daemon.look_at_copies();
-        daemon.look_at_images()
-    };
-    Task::every("images", "look at the images of disks", EVERY, daemon, look)
+/// Looks at the images of disks.
+pub(crate) fn looking(storage: &Arc<Storage>) -> Task {
+    let look = |storage: &Arc<Storage>| storage.look_at_images();
+    Task::every("images", "look at the images of disks", EVERY, storage, look)
 }
 
-impl Daemon {
+impl Storage {
     /// Looks at the files of all disks that are served. Several datastores that hang take
     /// no longer than one.
     fn look_at_images(&self) -> sterna_api::Result<()> {

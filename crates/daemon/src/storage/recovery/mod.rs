@@ -22,7 +22,7 @@ use sterna_os::clock;
 use sterna_state::{DiskRecord, MigrationRecord};
 use verdict::{Found, judge};
 
-use crate::daemon::Daemon;
+use crate::storage::Storage;
 use crate::storage::claims::Claim;
 use crate::storage::datastores::claim_of as datastore_claim;
 use crate::storage::disks::{claim_of, identity, place_of};
@@ -33,7 +33,7 @@ use crate::storage::shelf::Shelf;
 /// image (a fence raises by two, a seal by one more), with room to spare.
 pub(crate) const MARGIN: u64 = 16;
 
-impl Daemon {
+impl Storage {
     /// Makes disks of the images that are the truth of disks that are not known.
     pub(crate) fn recover_disks(&self, request: &RecoverDisks) -> Result<Recovery> {
         let on = request.datastore.as_deref();

@@ -39,8 +39,8 @@ impl Driver {
     /// Has the program start the receiver, unless somebody wants otherwise.
     pub(super) async fn start(&mut self) -> Result<(), Words> {
         let Some(program) = self.record.design.program.clone() else { return Ok(()) };
-        let (daemon, way) = (self.daemon.clone(), self.way.clone());
-        let stops = daemon.clone();
+        let (planner, way) = (self.planner.clone(), self.way.clone());
+        let stops = planner.clone();
         let unwanted = async {
             while !way.is_cancelled() && !stops.drs.ways.is_stopping() {
                 way.asked.notified().await;
@@ -48,7 +48,7 @@ impl Driver {
         };
         tokio::select! {
             started = async {
-                daemon.run_program(&program, &self.record).await?;
+                planner.run_program(&program, &self.record).await?;
                 self.wait_for_receiver().await
             } => started,
             () = unwanted => Err("the VM migration was cancelled meanwhile".into()),
@@ -73,7 +73,7 @@ impl Driver {
         let unheard = |error: QemuError| error.to_string();
         let source = self.source.machine().await.map_err(unheard)?;
         let receiver = self.receiver.machine().await.map_err(unheard)?;
-        let fits = self.daemon.check_fit(&source, &receiver).await;
+        let fits = self.planner.check_fit(&source, &receiver).await;
         // What QEMU would remove may have come since it was looked at first.
         fits.and_then(|()| self.stream.check()).map_err(|error| error.to_string())
     }

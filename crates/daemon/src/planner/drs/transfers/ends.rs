@@ -28,7 +28,7 @@ impl Driver {
     }
 
     pub(super) fn record_copying(&mut self) -> Result<(), Words> {
-        let changed = self.daemon.drs.ledger.change(&mut |roll| {
+        let changed = self.planner.drs.ledger.change(&mut |roll| {
             Ok(vec![Entry::Transfer(self.at(roll, TransferStep::Copying))])
         });
         changed.map_err(|error| self.not_recorded(&error))?;
@@ -40,7 +40,7 @@ impl Driver {
     /// up, if that is heeded; says whether it is.
     pub(super) fn commit(&mut self, heeds: bool) -> Result<bool, Words> {
         let (mut is_wanted, mut before) = (true, None);
-        let committed = self.daemon.drs.ledger.change(&mut |roll| {
+        let committed = self.planner.drs.ledger.change(&mut |roll| {
             let record = self.at(roll, TransferStep::Committed);
             is_wanted = !heeds || !record.cancel;
             let seat = roll.seats.iter().find(|seat| seat.vm == record.vm);
@@ -68,7 +68,7 @@ impl Driver {
 
     /// The machine is where it was, as if nothing had been.
     pub(super) fn take_back(&mut self) -> Result<(), Words> {
-        let changed = self.daemon.drs.ledger.change(&mut |roll| {
+        let changed = self.planner.drs.ledger.change(&mut |roll| {
             let record = self.at(roll, TransferStep::Returning);
             let (vm, design) = (&record.vm, &record.design);
             let reach = Reach::Qmp(design.source.clone());
@@ -90,7 +90,7 @@ impl Driver {
     /// Where the machine is, for the roll; and that a move of it has succeeded, or failed.
     fn seat(&self, roll: &Roll, host: &str, moved: bool) -> Entry {
         let vm = &self.record.vm;
-        let mut state = lock(&self.daemon.drs.state);
+        let mut state = lock(&self.planner.drs.state);
         state.settle(roll);
         let hold = hold(&roll.settings);
         match moved {
@@ -117,12 +117,14 @@ impl Driver {
         let note = self.note_of(verdict);
         let end = TransferEnd { at: clock::now(), note: note.clone(), report };
         let failed = self.record.design.automatic && step == TransferStep::Cancelled;
-        let changed = self.daemon.drs.ledger.change(&mut |roll| {
+        let changed = self.planner.drs.ledger.change(&mut |roll| {
             let record = TransferRecord { end: Some(end.clone()), ..self.at(roll, step) };
             let mut entries = vec![Entry::Transfer(record)];
             if failed {
                 let why = note.clone().unwrap_or_else(|| "cancelled".into());
-                lock(&self.daemon.drs.state).failures.insert(self.record.vm.clone(), why);
+                lock(&self.planner.drs.state)
+                    .failures
+                    .insert(self.record.vm.clone(), why);
                 entries.push(self.seat(roll, &self.record.design.from, false));
             }
             Ok(entries)
@@ -130,7 +132,7 @@ impl Driver {
         changed.map_err(|error| self.not_recorded(&error))?;
         let (id, vm) = (self.record.id, &self.record.vm);
         tracing::info!(transfer = id, vm, note, "transfer {step:?}");
-        self.daemon.drs.ways.remove(id);
+        self.planner.drs.ways.remove(id);
         Ok(())
     }
 }

@@ -13,8 +13,8 @@ use sterna_state::Reach;
 
 use super::qemu::direct;
 
-use crate::daemon::Daemon;
 use crate::machines::Standing;
+use crate::planner::Planner;
 use sterna_api::{Error, Result};
 
 /// A socket that somebody names.
@@ -33,10 +33,10 @@ fn unheard(error: QemuError) -> Error {
         .hint("start a QEMU there that waits for the VM: `-incoming defer -qmp unix:...`")
 }
 
-impl Daemon {
+impl Planner {
     /// The QMP socket of a machine that can be sent, and the disks of ours that it has.
     pub(super) fn sendable(&self, vm: &str) -> Result<(PathBuf, Vec<DiskId>)> {
-        let record = self.vm_record(vm)?;
+        let record = self.machines.vm_record(vm)?;
         let Reach::Qmp(source) = &record.reach else {
             let message =
                 format!("VM {vm} belongs to libvirt, which migrates its VMs itself");
@@ -44,8 +44,9 @@ impl Daemon {
             return Err(Error::invalid(message).hint(hint));
         };
         self.check_no_move(vm)?;
-        let link = self.vms.link(&record.reach);
+        let link = self.machines.vms.link(&record.reach);
         let asked = self
+            .machines
             .vms
             .runtime()
             .block_on(async { Standing::of(&*link.machine().await?).await });
@@ -57,7 +58,8 @@ impl Daemon {
 
     /// Refuses a machine of which a disk moves.
     fn check_no_move(&self, vm: &str) -> Result<()> {
-        if let Some(one) = self.store.open_vm_moves()?.into_iter().find(|it| it.vm == vm)
+        if let Some(one) =
+            self.storage.store.open_vm_moves()?.into_iter().find(|it| it.vm == vm)
         {
             let message =
                 format!("disk {} of {vm} moves: migration {}", one.device, one.id);
@@ -66,7 +68,7 @@ impl Daemon {
             return Err(Error::in_use(message).hint(hint));
         }
         if let Some(one) =
-            self.store.untidy_vm_moves()?.into_iter().find(|it| it.vm == vm)
+            self.storage.store.untidy_vm_moves()?.into_iter().find(|it| it.vm == vm)
         {
             let message = format!(
                 "the QEMU of {vm} may still have a part of migration {}'s copy",
@@ -96,8 +98,8 @@ impl Daemon {
         }
         let mut disks = Vec::new();
         for drive in drives {
-            if let Some(disk) = self.disk_behind(&drive.image)? {
-                self.check_still(&disk)?;
+            if let Some(disk) = self.machines.disk_behind(&drive.image)? {
+                self.storage.check_still(&disk)?;
                 disks.push(disk.id);
             }
         }
@@ -123,13 +125,16 @@ impl Daemon {
         socket: &Path,
     ) -> Result<()> {
         let (from, to) = (Reach::Qmp(source.into()), Reach::Qmp(socket.into()));
-        if let Some(known) = self.store.vms()?.into_iter().find(|vm| vm.reach == to) {
+        if let Some(known) =
+            self.storage.store.vms()?.into_iter().find(|vm| vm.reach == to)
+        {
             let message = format!("{to} belongs to VM {}", known.name);
             return Err(Error::in_use(message)
                 .hint("start another QEMU that waits for the VM: `-incoming defer`"));
         }
-        let (source, receiver) = (self.vms.link(&from), self.vms.link(&to));
-        let fits = self.vms.runtime().block_on(async {
+        let (source, receiver) =
+            (self.machines.vms.link(&from), self.machines.vms.link(&to));
+        let fits = self.machines.vms.runtime().block_on(async {
             let source = source.machine().await.map_err(unheard)?;
             let receiver = receiver.machine().await.map_err(unheard)?;
             self.check_fit(&source, &receiver).await
@@ -171,7 +176,9 @@ impl Daemon {
                 return differ(format!("the VM has no disk {device} there"));
             };
             let ours = |drive: &Drive| {
-                Ok::<_, Error>(self.disk_behind(&drive.image)?.map(|disk| disk.id))
+                Ok::<_, Error>(
+                    self.machines.disk_behind(&drive.image)?.map(|disk| disk.id),
+                )
             };
             let same = match (ours(one)?, ours(other)?) {
                 (None, None) => one.image == other.image,

@@ -27,12 +27,12 @@ use tokio::time::{Instant, sleep};
 use super::qemu::{Qemu, process};
 use super::stream::Stream;
 use super::way::Way;
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::threads;
 
 /// Who carries out the transfer of one machine.
 pub(super) struct Driver {
-    pub(super) daemon: Arc<Daemon>,
+    pub(super) planner: Arc<Planner>,
     pub(super) way: Arc<Way>,
     pub(super) source: Qemu,
     pub(super) receiver: Qemu,
@@ -54,7 +54,7 @@ pub(super) struct Driver {
     held_ms: Option<f64>,
 }
 
-impl Daemon {
+impl Planner {
     /// Gives a transfer its mover.
     pub(super) fn start_transfer_mover(
         self: &Arc<Self>,
@@ -64,7 +64,7 @@ impl Daemon {
         let way = Arc::new(Way::new(record.cancel));
         self.drs.ways.add(record.id, way.clone());
         let qemu = |socket: &Path, process| {
-            Qemu::new(self.vms.link(&Reach::Qmp(socket.into())), process)
+            Qemu::new(self.machines.vms.link(&Reach::Qmp(socket.into())), process)
         };
         let transfer = Transfer::new(Setup {
             step: step_of(record.step),
@@ -75,7 +75,7 @@ impl Daemon {
         // Before it is recorded that the guest is sent, the receiver was told to wait for it.
         let may_be_told = record.step != TransferStep::Created;
         let driver = Driver {
-            daemon: self.clone(),
+            planner: self.clone(),
             way,
             source: qemu(&record.design.source, None),
             receiver: qemu(
@@ -94,7 +94,7 @@ impl Daemon {
         };
         let (id, to) = (record.id, &record.design.to);
         tracing::info!(transfer = id, vm = record.vm, to, resumed, "transfer");
-        let runtime = self.vms.runtime().clone();
+        let runtime = self.machines.vms.runtime().clone();
         let work = move || runtime.block_on(driver.go(transfer));
         let started = threads::start(format!("sterna-drs-{id}"), work);
         started.inspect_err(|_| self.drs.ways.remove(id))
@@ -122,7 +122,7 @@ impl Driver {
             if self.way.is_cancelled() {
                 transfer.handle(self.now(), Event::Cancel, &mut actions);
             }
-            if self.daemon.drs.ways.is_stopping() {
+            if self.planner.drs.ways.is_stopping() {
                 transfer.handle(self.now(), Event::Stop, &mut actions);
             }
             transfer.handle(self.now(), event, &mut actions);

@@ -14,12 +14,12 @@ use sterna_os::program;
 use sterna_state::TransferRecord;
 use tokio::process::Command;
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
 /// How long it may take: what starts a QEMU through others, on a host that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Daemon {
+impl Planner {
     /// The program of a host that a machine is to go to.
     pub(super) fn program_of(&self, host: &str, vm: &str) -> Result<PathBuf> {
         let roll = self.drs.ledger.read()?;
@@ -41,7 +41,7 @@ impl Daemon {
         path: &Path,
         record: &TransferRecord,
     ) -> Result<(), String> {
-        let scratch = self.places.state.join(format!("transfer-{}", record.id));
+        let scratch = self.storage.places.state.join(format!("transfer-{}", record.id));
         let mut command = Command::new(path);
         command.args([&record.vm, &record.design.to]).arg(&record.design.destination);
         let outcome = program::run(&mut command, &scratch, PATIENCE, pending()).await;

@@ -10,9 +10,9 @@ use sterna_api::{Error, Result};
 use sterna_os::{clock, lock};
 use sterna_state::{Entry, TransferEnd, TransferRecord, TransferStep};
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
-impl Daemon {
+impl Planner {
     /// Has those begin that were entered for one recommendation: all of them, or none.
     pub(super) fn start_entered(self: &Arc<Self>, all: &[TransferRecord]) -> Result<()> {
         for (place, one) in all.iter().enumerate() {

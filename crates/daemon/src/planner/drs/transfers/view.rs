@@ -3,9 +3,9 @@
 use sterna_api::{Result, Transfer, TransferState, Warning};
 use sterna_state::{TransferRecord, TransferStep};
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 
-impl Daemon {
+impl Planner {
     /// Those that cannot go on.
     pub(crate) fn stuck_transfers(&self) -> Result<Vec<Warning>> {
         let roll = self.drs.ledger.read()?;

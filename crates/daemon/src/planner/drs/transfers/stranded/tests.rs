@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sterna_api::TransferState;
 use sterna_state::{Entry, TransferDesign, TransferRecord, TransferStep};
 
-use crate::daemon::Daemon;
+use crate::planner::Planner;
 use crate::threads::tests::{allow, deny, start, state, until};
 
 fn transfer(vm: &str) -> TransferRecord {
@@ -41,25 +41,25 @@ fn transfers_without_threads(place: &Path) {
     store.enter(vec![Entry::Transfer(transfer("left"))]).expect("a transfer");
     drop(store);
     let running = start(place);
-    let daemon: &Arc<Daemon> = &running.daemon;
+    let planner: &Arc<Planner> = &running.daemon.planner;
     let states = || {
-        let all = daemon.list_transfers().expect("the state");
+        let all = planner.list_transfers().expect("the state");
         all.into_iter().map(|one| one.state).collect::<Vec<_>>()
     };
     assert_eq!(states(), [TransferState::Starting], "nobody carries it out");
     // Two that change places: the second one has no thread, so the first one stays, too.
     let entries = || ["one", "other"].map(transfer).map(Entry::Transfer).to_vec();
-    let roll = daemon.drs.ledger.change(&mut |_| Ok(entries())).expect("the roll");
-    let refused = daemon.start_entered(&roll.transfers[1..]).expect_err("no thread");
+    let roll = planner.drs.ledger.change(&mut |_| Ok(entries())).expect("the roll");
+    let refused = planner.start_entered(&roll.transfers[1..]).expect_err("no thread");
     assert!(refused.to_string().contains("cannot start a thread"), "{refused}");
     until("both to stay", || states()[1..] == [TransferState::Cancelled; 2]);
-    let all = daemon.list_transfers().expect("the state");
+    let all = planner.list_transfers().expect("the state");
     let why = all[2].reason.clone().unwrap_or_default();
     assert!(why.contains("cannot start a thread"), "{why}");
-    daemon.check_no_transfer("one").expect("it is on its way no more");
-    daemon.check_no_transfer("other").expect("it is on its way no more");
+    planner.check_no_transfer("one").expect("it is on its way no more");
+    planner.check_no_transfer("other").expect("it is on its way no more");
     allow(LEFT);
-    daemon.resume_stranded_transfers().expect("the state");
+    planner.resume_stranded_transfers().expect("the state");
     until("the one that was left to end", || states()[0] == TransferState::Cancelled);
     allow(SECOND);
 }

@@ -8,31 +8,37 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sterna_api::Error;
-use sterna_core::Nanos;
 use sterna_core::measure::Window;
-use sterna_core::qos::Pool;
+use sterna_core::qos::{ClassId, Pool};
+use sterna_core::{DiskId, Nanos};
 use sterna_engine::{Budget, EngineError};
-use sterna_os::lock;
 use sterna_os::wake::Sleeper;
 
-use super::{EVERY, Sample, Tick};
-use crate::daemon::Daemon;
+use crate::samples::{EVERY, Sample, Tick};
+use crate::storage::Storage;
 use crate::tasks::Task;
 
 /// How often what is too old is dropped.
 const TIDY: Duration = Duration::from_secs(60);
 
-/// Takes samples.
-pub(crate) fn sampling(daemon: &Arc<Daemon>) -> Task {
+/// Takes samples. Which class a disk is in is asked of `classes`, anew for each sample.
+pub(crate) fn sampling<C>(
+    storage: &Arc<Storage>,
+    classes: impl Fn() -> C + Send + 'static,
+) -> Task
+where
+    C: Fn(DiskId) -> Option<ClassId>,
+{
     let mut last = Instant::now();
     let (mut due, mut tidy_due) = (last + EVERY, last + TIDY);
-    let sample = move |daemon: &Arc<Daemon>| {
+    let sample = move |storage: &Arc<Storage>| {
         let now = Instant::now();
-        let tick = daemon.tick(Nanos::from(now - last)).map_err(Error::internal)?;
-        daemon.samples.enter(&tick);
+        let tick =
+            storage.tick(Nanos::from(now - last), classes()).map_err(Error::internal)?;
+        storage.samples.enter(&tick);
         if now >= tidy_due {
             tidy_due = now + TIDY;
-            lock(&daemon.samples.table).tidy();
+            storage.samples.tidy();
         }
         last = now;
         due = (due + EVERY).max(now);
@@ -40,12 +46,16 @@ pub(crate) fn sampling(daemon: &Arc<Daemon>) -> Task {
     };
     let sleeper = Arc::new(Sleeper::default());
     let does = "measure disks and datastores";
-    Task::when_due("samples", does, EVERY, sleeper, daemon, sample).after(EVERY)
+    Task::when_due("samples", does, EVERY, sleeper, storage, sample).after(EVERY)
 }
 
-impl Daemon {
+impl Storage {
     /// What happened since the last call.
-    fn tick(&self, span: Nanos) -> Result<Tick, EngineError> {
+    fn tick(
+        &self,
+        span: Nanos,
+        class_of: impl Fn(DiskId) -> Option<ClassId>,
+    ) -> Result<Tick, EngineError> {
         let stores: Vec<(String, Arc<Budget>)> = self
             .all_shelves()
             .iter()
@@ -55,11 +65,10 @@ impl Daemon {
             let found = stores.iter().find(|(_, budget)| budget.is(pool));
             found.map(|(name, _)| name.clone())
         };
-        let book = self.book();
         let sampled = |one: sterna_engine::DiskWindow| Sample {
             disk: one.disk,
             datastore: name_of(&one.datastore),
-            class: book.class_of(one.disk).map(|entry| entry.record.id),
+            class: class_of(one.disk),
             window: one.window,
         };
         let copied = |(pool, window): (Arc<Pool>, Window)| {
