@@ -20,7 +20,7 @@ use crate::wait::{seconds, until};
 pub enum Stop {
     /// QEMU is not told.
     Before,
-    /// QEMU is told, and its answers are not passed on.
+    /// QEMU is told and does it, and its answers are not passed on.
     After,
     /// QEMU is not told this one thing, and all is said to be well.
     Lost,
@@ -148,7 +148,9 @@ fn pass(client: &UnixStream, qemu: &UnixStream, state: &Mutex<State>) {
         let said = found.at.filter(|(command, _)| line.contains(command));
         let when = said.map(|(_, when)| when);
         if let Some(when) = when {
-            (found.at, found.reached, found.shut) = (None, true, when == Stop::Cut);
+            (found.at, found.shut) = (None, when == Stop::Cut);
+            // QEMU forgets what it has not begun when a connection ends.
+            found.reached = !matches!(when, Stop::After);
             let stopped = !matches!(when, Stop::Lost | Stop::TooLate);
             connection.lock().expect("not poisoned").stopped = stopped;
         }
@@ -163,10 +165,13 @@ fn pass(client: &UnixStream, qemu: &UnixStream, state: &Mutex<State>) {
             Some(Stop::After | Stop::Cut) | None => {}
         }
         let _ = to_qemu.write_all(format!("{line}\n").as_bytes());
-        if when == Some(Stop::Cut) {
+        if matches!(when, Some(Stop::After | Stop::Cut)) {
             until("QEMU to have done it", seconds(20), || {
                 connection.lock().expect("not poisoned").answered.then_some(())
             });
+            state.lock().expect("not poisoned").reached = true;
+        }
+        if when == Some(Stop::Cut) {
             break;
         }
     }

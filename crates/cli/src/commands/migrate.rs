@@ -9,6 +9,7 @@ use sterna_core::Bytes;
 use crate::commands::disk::ProvisionArg;
 use crate::commands::migration::watch;
 use crate::common::guard::GuardArgs;
+use crate::common::rate::parse_rate;
 use crate::common::verification::VerifyArgs;
 
 /// What to move, where to, and how.
@@ -38,19 +39,6 @@ pub(crate) struct MigrateArgs {
     /// Return as soon as the copy has begun
     #[arg(long)]
     detach: bool,
-}
-
-/// Reads a rate; zero is a pause, and there is a command for that.
-pub(crate) fn parse_rate(text: &str) -> Result<Bytes, String> {
-    match text.strip_suffix("/s").unwrap_or(text).parse::<Bytes>() {
-        Ok(Bytes(0)) => {
-            Err("with a rate of 0 a migration never ends; `sterna migration pause` \
-                 pauses a migration"
-                .into())
-        }
-        Ok(rate) => Ok(rate),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Carries out the command.

@@ -11,8 +11,8 @@ use sterna_console::output::{Output, prose};
 use sterna_console::table::Pairs;
 use sterna_core::Bytes;
 
-use crate::commands::migrate::parse_rate;
 use crate::common::guard::{self, PromiseArgs, percent};
+use crate::common::rate::parse_rate;
 use crate::common::verification::VerifyArgs;
 
 /// What would be moved, where to, and how.

@@ -13,10 +13,11 @@ use sterna_console::output::Output;
 use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 use sterna_core::Bytes;
 
-use crate::commands::migrate::{detached, parse_rate};
+use crate::commands::migrate::detached;
 use crate::commands::migration::watch;
 use crate::common::NameArg;
 use crate::common::guard::GuardArgs;
+use crate::common::rate::parse_rate;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum VmCommand {

@@ -2,6 +2,7 @@
 
 pub(crate) mod guard;
 pub(crate) mod number;
+pub(crate) mod rate;
 pub(crate) mod text_file;
 pub(crate) mod verification;
 

@@ -23,11 +23,10 @@ use sterna_qemu::{Copy, Export, Machine, Place as To, Stats};
 use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord};
 use tokio::time::{Instant, timeout};
 
-pub(super) use self::destination::both;
 use self::end::Closing;
 use super::link::Link;
-use super::moves::Move;
 use super::pace::Pace;
+use super::under_way::Move;
 use crate::figures::Watch;
 use crate::machines::Machines;
 use crate::moves::Post;

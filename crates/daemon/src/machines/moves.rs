@@ -2,22 +2,19 @@
 //!
 //! A wish is made durable first, and then the mover is woken: it looks at the record.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
-use sterna_api::{
-    Application, AskGuard, Error, Guard, Guarding, Migration, MoveVmDisk, Progress,
-    Result,
-};
+use sterna_api::{Application, AskGuard, Error, Guard, Migration, MoveVmDisk, Result};
 use sterna_os::{clock, lock};
 use sterna_qemu::Drive;
 use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
-use tokio::sync::Notify;
 
 use super::book::claim_of;
 use super::checks::{check_guard, check_room, directory_of, place_of, plain};
 use super::look::datastore_of;
 use super::mover;
+use super::under_way::Move;
 use crate::machines::Machines;
 use crate::moves::{check_rate, wanted};
 
@@ -28,70 +25,6 @@ enum Wish {
     Cancel,
     /// Anything else.
     Other,
-}
-
-/// A move that has not ended.
-#[derive(Debug)]
-pub(super) struct Move {
-    id: u64,
-    vm: String,
-    device: String,
-    /// Wakes the mover: something was asked for.
-    pub(super) asked: Notify,
-    standing: Mutex<Standing>,
-}
-
-/// What the mover knows.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Standing {
-    /// How far it is.
-    pub(super) progress: Option<Progress>,
-    /// How the guard fares.
-    pub(super) guarding: Option<Guarding>,
-    /// What the application notices.
-    pub(super) application: Application,
-    /// Why it cannot go on at the moment.
-    pub(super) trouble: Option<String>,
-}
-
-impl Move {
-    pub(super) fn of(record: &VmMoveRecord) -> Move {
-        Move {
-            id: record.id,
-            vm: record.vm.clone(),
-            device: record.device.clone(),
-            asked: Notify::new(),
-            standing: Mutex::new(Standing {
-                application: record.application,
-                ..Standing::default()
-            }),
-        }
-    }
-
-    /// Its number.
-    pub(super) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Whether it moves a disk of this machine.
-    pub(super) fn is_of_machine(&self, vm: &str) -> bool {
-        self.vm == vm
-    }
-
-    /// Whether it moves this disk.
-    pub(super) fn is_of(&self, vm: &str, device: &str) -> bool {
-        self.vm == vm && self.device == device
-    }
-
-    /// What is known of it.
-    pub(super) fn standing(&self) -> Standing {
-        lock(&self.standing).clone()
-    }
-
-    /// Takes note of something.
-    pub(super) fn note(&self, change: impl FnOnce(&mut Standing)) {
-        change(&mut lock(&self.standing));
-    }
 }
 
 impl Machines {

@@ -20,8 +20,7 @@ use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, QemuError};
 use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
-use super::mover::both;
-use super::view::decide;
+use super::unclear::{both, decide};
 use crate::machines::Machines;
 use crate::tasks::Task;
 

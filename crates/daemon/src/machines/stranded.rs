@@ -11,7 +11,7 @@ use sterna_os::{clock, lock};
 use sterna_state::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
 
 use super::mover;
-use super::moves::Move;
+use super::under_way::Move;
 use crate::machines::Machines;
 
 impl Machines {

@@ -4,8 +4,8 @@ use sterna_api::{Migration, MigrationState, Progress, Provision};
 use sterna_os::lock;
 use sterna_state::{Step, VmMoveRecord};
 
-use super::mover::both;
-use super::moves::Standing;
+use super::unclear::decide;
+use super::under_way::MoveProgress;
 use crate::machines::Machines;
 use crate::moves::{fares, moves};
 
@@ -13,7 +13,7 @@ impl Machines {
     /// A record, and what the mover knows.
     pub(super) fn view_vm_move(&self, record: VmMoveRecord) -> Migration {
         let one = lock(&self.vms.moves).get(&record.id).cloned();
-        let now = one.map(|one| one.standing());
+        let now = one.map(|one| one.known());
         let state = state_of(&record, now.as_ref());
         let guarding = now.as_ref().and_then(|now| now.guarding.clone());
         let guard = fares(guarding, &record.guard, &record.application, record.step);
@@ -64,18 +64,7 @@ impl Machines {
     }
 }
 
-/// What to do about a disk of which nobody knows in which image the last writes are.
-pub(super) fn decide(record: &VmMoveRecord) -> String {
-    let (source, destination) = both(record);
-    format!(
-        "before you start {}, compare {source} and {destination} (`qemu-img compare`); \
-         if they differ, start the VM with the image whose file system has the later \
-         data, and keep the other image",
-        record.vm
-    )
-}
-
-fn state_of(record: &VmMoveRecord, now: Option<&Standing>) -> MigrationState {
+fn state_of(record: &VmMoveRecord, now: Option<&MoveProgress>) -> MigrationState {
     match record.step {
         Step::Completed => MigrationState::Completed,
         Step::Cancelled => MigrationState::Cancelled,

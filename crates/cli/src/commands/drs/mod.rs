@@ -21,8 +21,8 @@ use self::pool::PoolCommand;
 use self::rule::RuleCommand;
 use self::transfers::How;
 use crate::commands::host::{self, load, processors};
-use crate::commands::migrate::parse_rate;
 use crate::common::guard::parse_long;
+use crate::common::rate::parse_rate;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrsCommand {

@@ -13,8 +13,8 @@ use sterna_console::table::{Column, Table};
 use sterna_core::Bytes;
 
 use self::report::{show, state};
-use crate::commands::migrate::parse_rate;
 use crate::common::guard::{self, GuardArgs};
+use crate::common::rate::parse_rate;
 use which::{Purpose, WhichArg};
 
 #[derive(Debug, Subcommand)]

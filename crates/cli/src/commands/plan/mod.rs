@@ -15,9 +15,9 @@ use sterna_console::format::count;
 use sterna_console::output::{Output, WIDTH, prose};
 use sterna_core::Bytes;
 
-use crate::commands::migrate::parse_rate;
 use crate::common::guard::{PromiseArgs, parse_part, parse_schedule};
 use crate::common::number::number_of;
+use crate::common::rate::parse_rate;
 use crate::common::verification::VerifyArgs;
 
 #[derive(Debug, Subcommand)]

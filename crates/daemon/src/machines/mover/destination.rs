@@ -210,13 +210,3 @@ impl Driver {
         taken.flatten()
     }
 }
-
-/// Both images, for people.
-pub(in crate::machines) fn both(record: &VmMoveRecord) -> (String, String) {
-    let (source, destination) = (record.source.clone(), record.destination.clone());
-    match &record.kind {
-        VmMoveKind::Move => (source, destination),
-        VmMoveKind::Adopt(disk) => (source, format!("disk {}", disk.name)),
-        VmMoveKind::Release(disk) => (format!("disk {}", disk.name), destination),
-    }
-}

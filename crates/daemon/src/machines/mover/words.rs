@@ -3,7 +3,8 @@
 use sterna_core::mover::{CATCH_UP, Doubt, Failure, Rest, Verdict, Why};
 use sterna_state::{Reach, VmMoveKind, VmMoveRecord};
 
-use super::{Driver, both};
+use super::Driver;
+use crate::machines::unclear::both;
 
 /// What QEMU says of a place where there is no room, and of one where a quota lets it
 /// have none (ENOSPC and EDQUOT, in the C locale's words).
