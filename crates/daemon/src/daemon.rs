@@ -1,9 +1,10 @@
-//! The daemon: its services, each with what it needs, and what it says of itself.
+//! The daemon: its services, each with what it needs.
 //!
 //! The daemon decides nothing. Each service has its own state; a service has shares of the
 //! ones below it, asks those, and is asked by them as a user (`users`):
 //!
 //! ```text
+//!   server           the API, and what people see of several services at once
 //!   planner          plans, Storage DRS, DRS
 //!   service levels   classes, policies, cruise control
 //!   machines         VMs whose disks QEMU serves itself
@@ -16,13 +17,13 @@
 
 use std::sync::Arc;
 
-use sterna_api::{Connections, Io, OpenFiles, Result, Status};
-use sterna_os::{Descriptors, clock};
+use sterna_os::clock;
 
 use crate::log::Log;
 use crate::machines::{Machines, VmUser};
 use crate::moves::{MoveUser, Mover, Moves};
 use crate::planner::Planner;
+use crate::server::Server;
 use crate::server::http::Visitors;
 use crate::service_levels::ServiceLevels;
 use crate::storage::{DiskUser, Storage};
@@ -35,11 +36,8 @@ pub(crate) struct Daemon {
     pub(crate) machines: Arc<Machines>,
     pub(crate) levels: Arc<ServiceLevels>,
     pub(crate) planner: Arc<Planner>,
-    pub(crate) tasks: Tasks,
-    pub(crate) log: Log,
-    /// Who is connected to the API.
-    pub(crate) visitors: Arc<Visitors>,
-    pub(crate) started: u64,
+    pub(crate) server: Arc<Server>,
+    pub(crate) tasks: Arc<Tasks>,
 }
 
 impl Daemon {
@@ -65,55 +63,18 @@ impl Daemon {
         moves.movers.add(&mover);
         let vm_user: Arc<dyn VmUser> = planner.clone();
         machines.users.add(&vm_user);
-        let (tasks, started) = (Tasks::default(), clock::now());
-        Daemon {
-            storage,
-            moves,
-            machines,
-            levels,
-            planner,
-            tasks,
+        let tasks = Arc::new(Tasks::default());
+        let server = Arc::new(Server {
+            storage: storage.clone(),
+            moves: moves.clone(),
+            machines: machines.clone(),
+            levels: levels.clone(),
+            planner: planner.clone(),
+            tasks: tasks.clone(),
             log,
             visitors,
-            started,
-        }
-    }
-
-    /// The daemon in one page.
-    pub(crate) fn status(&self) -> Result<Status> {
-        let (engine, places) = (&self.storage.engine, &self.storage.places);
-        let io = engine.io();
-        let (counts, warnings) = self.survey()?;
-        Ok(Status {
-            version: env!("CARGO_PKG_VERSION").into(),
-            pid: std::process::id(),
-            started: self.started,
-            state: places.state.display().to_string(),
-            socket: places.socket.display().to_string(),
-            nbd: places.nbd.iter().map(|place| place.uri("")).collect(),
-            io: Io { engine: io.name.to_string(), reason: io.reason.clone() },
-            counts,
-            open_files: OpenFiles {
-                open: Descriptors::open(),
-                limit: self.storage.descriptors.limit(),
-            },
-            connections: self.connections(),
-            lost_log_lines: self.log.state().lost,
-            predictions: self.moves.prediction_scores()?,
-            warnings,
-        })
-    }
-
-    /// Who is connected, and how many were not let in.
-    pub(crate) fn connections(&self) -> Connections {
-        let engine = &self.storage.engine;
-        let (refused, dropped) = engine.turned_away();
-        let (api, api_closed) = self.visitors.counted();
-        Connections {
-            guests: engine.clients() as u64,
-            guests_refused: refused + dropped,
-            api,
-            api_closed,
-        }
+            started: clock::now(),
+        });
+        Daemon { storage, moves, machines, levels, planner, server, tasks }
     }
 }

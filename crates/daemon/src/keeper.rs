@@ -48,7 +48,7 @@ impl Daemon {
     /// Says in the log how many clients were not let in since the last time; one line for
     /// all of them, however many they are.
     fn tell_refused(&self, told: &Connections) -> Connections {
-        let now = self.connections();
+        let now = self.server.connections();
         let guests = now.guests_refused.saturating_sub(told.guests_refused);
         if guests > 0 {
             tracing::warn!(

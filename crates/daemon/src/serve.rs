@@ -141,7 +141,7 @@ impl Running {
 
     /// The daemon in one page.
     pub fn status(&self) -> Result<Status> {
-        self.daemon.status()
+        self.daemon.server.status()
     }
 
     fn announce(&self) {
@@ -178,8 +178,8 @@ impl Running {
         let listener = self.api.try_clone().map_err(failed)?;
         let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
         let (stopping, stopped) = watch::channel(false);
-        let router = http::router(self.daemon.clone());
-        let visitors = self.daemon.visitors.clone();
+        let router = http::router(self.daemon.server.clone());
+        let visitors = self.daemon.server.visitors.clone();
         let watched = systemd::show_answers(router.clone());
         let server = tokio::spawn(http::serve(listener, router, visitors, stopped));
         systemd::ready();

@@ -2,11 +2,11 @@
 
 use sterna_api::{CreateDisk, CreatedDisk, Result};
 
-use crate::daemon::Daemon;
+use crate::server::Server;
 use crate::storage::datastores::check_name;
 use crate::storage::disks::check_size;
 
-impl Daemon {
+impl Server {
     /// Creates an empty disk, on a datastore that Storage DRS chooses if none is given.
     pub(crate) fn create_disk(&self, request: &CreateDisk) -> Result<CreatedDisk> {
         let CreateDisk { name, size, datastore, provision } = request;

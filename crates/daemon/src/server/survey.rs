@@ -12,8 +12,8 @@ use sterna_engine::datastore::Space;
 use sterna_os::Local;
 use sterna_state::DiskRecord;
 
-use crate::daemon::Daemon;
 use crate::log::State as LogState;
+use crate::server::Server;
 
 /// How many disks a warning names: a line of names of common length.
 const NAMED: usize = 5;
@@ -26,7 +26,7 @@ const FULL: u64 = 100;
 /// the state database grows to before it is taken over.
 const STATE_LEAST: u64 = 4 << 20;
 
-impl Daemon {
+impl Server {
     /// Everything, counted, with the warnings.
     pub(crate) fn survey(&self) -> Result<(Counts, Vec<Warning>)> {
         let mut counts = Counts::default();

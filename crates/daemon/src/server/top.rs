@@ -6,15 +6,15 @@ use sterna_api::{Device, NO_CLASS, Result, Top, TopBy, TopRow};
 use sterna_core::measure::Summary;
 use sterna_core::qos::ClassId;
 
-use crate::daemon::Daemon;
 use crate::samples::{load, window};
+use crate::server::Server;
 
 /// The longest span that can be asked for, in seconds: what is kept.
 const LONGEST_S: f64 = 3600.0;
 /// The shortest: a sample.
 const SHORTEST_S: f64 = 0.1;
 
-impl Daemon {
+impl Server {
     /// Who did what in the last `window_s` seconds.
     pub(crate) fn top(&self, by: TopBy, window_s: f64) -> Result<Top> {
         let span = window(window_s, SHORTEST_S, LONGEST_S)?;

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use super::extract::Parameters;
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// What to give advice about.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -35,10 +35,10 @@ fn ten_minutes() -> f64 {
     responses((status = 200, body = Advised), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Parameters(asked): Parameters<Asked>,
 ) -> Answer<Advised> {
     let Asked { about, window_s } = asked;
-    blocking(daemon, move |daemon| daemon.planner.advise(about.as_deref(), window_s))
+    blocking(server, move |server| server.planner.advise(about.as_deref(), window_s))
         .await
 }

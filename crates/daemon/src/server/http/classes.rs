@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// How to delete a class.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -27,8 +27,8 @@ pub(super) struct Deletion {
     get, path = "/v1/classes", tag = "classes", operation_id = "list_classes",
     responses((status = 200, body = Vec<Class>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Class>> {
-    blocking(daemon, |daemon| daemon.levels.list_classes()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Class>> {
+    blocking(server, |server| server.levels.list_classes()).await
 }
 
 /// Creates a class.
@@ -38,10 +38,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Class>
     responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<CreateClass>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.levels.create_class(&request)).await
+    blocking(server, move |server| server.levels.create_class(&request)).await
 }
 
 /// One class.
@@ -51,10 +51,10 @@ pub(super) async fn create(
     responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.levels.show_class(&name)).await
+    blocking(server, move |server| server.levels.show_class(&name)).await
 }
 
 /// Changes a class: all that is asked, or nothing.
@@ -65,11 +65,11 @@ pub(super) async fn show(
     responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn change(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<ChangeClass>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.levels.change_class(&name, &request)).await
+    blocking(server, move |server| server.levels.change_class(&name, &request)).await
 }
 
 /// Deletes a class; its disks are then in no class.
@@ -79,12 +79,12 @@ pub(super) async fn change(
     responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn delete(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Parameters(deletion): Parameters<Deletion>,
 ) -> Answer<Class> {
     let with_policies = deletion.with_policies;
-    blocking(daemon, move |daemon| daemon.levels.delete_class(&name, with_policies)).await
+    blocking(server, move |server| server.levels.delete_class(&name, with_policies)).await
 }
 
 /// What limits a class now, since when, and what would change this.
@@ -98,8 +98,8 @@ pub(super) async fn delete(
     ),
 )]
 pub(super) async fn explain(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Explanation> {
-    blocking(daemon, move |daemon| daemon.levels.explain(&name)).await
+    blocking(server, move |server| server.levels.explain(&name)).await
 }

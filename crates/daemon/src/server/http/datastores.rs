@@ -7,7 +7,7 @@ use sterna_api::{AddDatastore, Datastore, Device, Error, ProbeFound, SetMaintena
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All datastores, by name.
 #[utoipa::path(
@@ -17,8 +17,8 @@ use crate::daemon::Daemon;
         (status = "default", body = Error),
     ),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Datastore>> {
-    blocking(daemon, |daemon| daemon.storage.list_datastores()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Datastore>> {
+    blocking(server, |server| server.storage.list_datastores()).await
 }
 
 /// Adds a datastore that exists and can be written to.
@@ -28,10 +28,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Datast
     responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<AddDatastore>,
 ) -> Answer<Datastore> {
-    blocking(daemon, move |daemon| daemon.storage.add_datastore(&request)).await
+    blocking(server, move |server| server.storage.add_datastore(&request)).await
 }
 
 /// One datastore.
@@ -42,10 +42,10 @@ pub(super) async fn add(
     responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Datastore> {
-    blocking(daemon, move |daemon| daemon.storage.show_datastore(&name)).await
+    blocking(server, move |server| server.storage.show_datastore(&name)).await
 }
 
 /// Forgets a datastore without disks; its files stay.
@@ -56,10 +56,10 @@ pub(super) async fn show(
     responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Datastore> {
-    blocking(daemon, move |daemon| daemon.storage.remove_datastore(&name)).await
+    blocking(server, move |server| server.storage.remove_datastore(&name)).await
 }
 
 /// Records the results of a probe of a datastore's device; answers with the known limits.
@@ -71,11 +71,11 @@ pub(super) async fn remove(
     responses((status = 200, body = Device), (status = "default", body = Error)),
 )]
 pub(super) async fn probed(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(found): Body<ProbeFound>,
 ) -> Answer<Device> {
-    blocking(daemon, move |daemon| daemon.storage.probed(&name, &found)).await
+    blocking(server, move |server| server.storage.probed(&name, &found)).await
 }
 
 /// Puts a datastore in maintenance, in which nothing new goes there, or ends that.
@@ -87,11 +87,11 @@ pub(super) async fn probed(
     responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn maintenance(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<SetMaintenance>,
 ) -> Answer<Datastore> {
     let SetMaintenance { maintenance } = request;
-    blocking(daemon, move |daemon| daemon.storage.set_maintenance(&name, maintenance))
+    blocking(server, move |server| server.storage.set_maintenance(&name, maintenance))
         .await
 }

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// How to remove a disk.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -30,8 +30,8 @@ pub(super) struct Removal {
     get, path = "/v1/disks", tag = "disks", operation_id = "list_disks",
     responses((status = 200, body = Vec<Disk>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>> {
-    blocking(daemon, |daemon| daemon.storage.list_disks()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Disk>> {
+    blocking(server, |server| server.storage.list_disks()).await
 }
 
 /// Creates an empty disk and serves it, on a datastore that is named or chosen.
@@ -41,10 +41,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>>
     responses((status = 200, body = CreatedDisk), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<CreateDisk>,
 ) -> Answer<CreatedDisk> {
-    blocking(daemon, move |daemon| daemon.create_disk(&request)).await
+    blocking(server, move |server| server.create_disk(&request)).await
 }
 
 /// Makes a raw image that exists a disk, in place, and serves it.
@@ -54,10 +54,10 @@ pub(super) async fn create(
     responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn import(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<ImportDisk>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.storage.import_disk(&request)).await
+    blocking(server, move |server| server.storage.import_disk(&request)).await
 }
 
 /// Makes images that are the truth of disks disks again: after the state was lost.
@@ -67,10 +67,10 @@ pub(super) async fn import(
     responses((status = 200, body = Recovery), (status = "default", body = Error)),
 )]
 pub(super) async fn recover(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<RecoverDisks>,
 ) -> Answer<Recovery> {
-    blocking(daemon, move |daemon| daemon.storage.recover_disks(&request)).await
+    blocking(server, move |server| server.storage.recover_disks(&request)).await
 }
 
 /// One disk.
@@ -80,10 +80,10 @@ pub(super) async fn recover(
     responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.storage.show_disk(&name)).await
+    blocking(server, move |server| server.storage.show_disk(&name)).await
 }
 
 /// The pattern of a disk's requests since the disk was attached.
@@ -93,10 +93,10 @@ pub(super) async fn show(
     responses((status = 200, body = DiskStats), (status = "default", body = Error)),
 )]
 pub(super) async fn stats(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<DiskStats> {
-    blocking(daemon, move |daemon| daemon.storage.disk_stats(&name)).await
+    blocking(server, move |server| server.storage.disk_stats(&name)).await
 }
 
 /// Removes a disk that is not in use.
@@ -109,11 +109,11 @@ pub(super) async fn stats(
     ),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Parameters(removal): Parameters<Removal>,
 ) -> Answer<RemovedDisk> {
-    blocking(daemon, move |daemon| daemon.storage.remove_disk(&name, removal.image)).await
+    blocking(server, move |server| server.storage.remove_disk(&name, removal.image)).await
 }
 
 /// Makes a vhost-user-blk socket on which a virtual machine finds a disk.
@@ -125,11 +125,11 @@ pub(super) async fn remove(
     responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn attach(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<AttachDisk>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.storage.attach_disk(&name, &request.vhost_user))
+    blocking(server, move |server| server.storage.attach_disk(&name, &request.vhost_user))
         .await
 }
 
@@ -141,8 +141,8 @@ pub(super) async fn attach(
     responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn detach(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.storage.detach_disk(&name)).await
+    blocking(server, move |server| server.storage.detach_disk(&name)).await
 }

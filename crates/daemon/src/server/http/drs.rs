@@ -7,15 +7,15 @@ use sterna_api::{ChangeDrs, DrsAdvice, DrsExplanation, DrsSettings, DrsStatus, E
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// The state that DRS sees: hosts, machines, and their loads.
 #[utoipa::path(
     get, path = "/v1/drs", tag = "hosts", operation_id = "show_drs",
     responses((status = 200, body = DrsStatus), (status = "default", body = Error)),
 )]
-pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<DrsStatus> {
-    blocking(daemon, |daemon| daemon.planner.drs_status()).await
+pub(super) async fn show(State(server): State<Arc<Server>>) -> Answer<DrsStatus> {
+    blocking(server, |server| server.planner.drs_status()).await
 }
 
 /// Changes when something is recommended.
@@ -28,10 +28,10 @@ pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<DrsStatus>
     ),
 )]
 pub(super) async fn change(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<ChangeDrs>,
 ) -> Answer<DrsSettings> {
-    blocking(daemon, move |daemon| daemon.planner.change_drs(&request)).await
+    blocking(server, move |server| server.planner.change_drs(&request)).await
 }
 
 /// Which machines should be on other hosts, and why the rest should not. Moves nothing.
@@ -40,8 +40,8 @@ pub(super) async fn change(
     operation_id = "show_drs_recommendations",
     responses((status = 200, body = DrsAdvice), (status = "default", body = Error)),
 )]
-pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAdvice> {
-    blocking(daemon, |daemon| daemon.planner.drs_advice()).await
+pub(super) async fn recommend(State(server): State<Arc<Server>>) -> Answer<DrsAdvice> {
+    blocking(server, |server| server.planner.drs_advice()).await
 }
 
 /// The reasons for a machine's host.
@@ -55,8 +55,8 @@ pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAd
     ),
 )]
 pub(super) async fn explain(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<DrsExplanation> {
-    blocking(daemon, move |daemon| daemon.planner.explain_vm(&name)).await
+    blocking(server, move |server| server.planner.explain_vm(&name)).await
 }

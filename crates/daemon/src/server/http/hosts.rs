@@ -7,15 +7,15 @@ use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All hosts, by name.
 #[utoipa::path(
     get, path = "/v1/hosts", tag = "hosts", operation_id = "list_hosts",
     responses((status = 200, body = Vec<Host>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Host>> {
-    blocking(daemon, |daemon| daemon.planner.list_hosts()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Host>> {
+    blocking(server, |server| server.planner.list_hosts()).await
 }
 
 /// Adds a host.
@@ -25,10 +25,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Host>>
     responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<AddHost>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.planner.add_host(&request)).await
+    blocking(server, move |server| server.planner.add_host(&request)).await
 }
 
 /// One host.
@@ -38,10 +38,10 @@ pub(super) async fn add(
     responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.planner.show_host(&name)).await
+    blocking(server, move |server| server.planner.show_host(&name)).await
 }
 
 /// Says which program starts machines on a host, as this daemon's user.
@@ -53,11 +53,11 @@ pub(super) async fn show(
     responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn program(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<HostProgram>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.planner.set_host_program(&name, &request)).await
+    blocking(server, move |server| server.planner.set_host_program(&name, &request)).await
 }
 
 /// Forgets a host on which no machine is.
@@ -67,10 +67,10 @@ pub(super) async fn program(
     responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Host> {
-    blocking(daemon, move |daemon| daemon.planner.remove_host(&name)).await
+    blocking(server, move |server| server.planner.remove_host(&name)).await
 }
 
 /// Says on which host a machine is. Nothing is moved by that.
@@ -81,9 +81,9 @@ pub(super) async fn remove(
     responses((status = 200, body = Placement), (status = "default", body = Error)),
 )]
 pub(super) async fn place(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<PlaceVm>,
 ) -> Answer<Placement> {
-    blocking(daemon, move |daemon| daemon.planner.place_vm(&name, &request)).await
+    blocking(server, move |server| server.planner.place_vm(&name, &request)).await
 }

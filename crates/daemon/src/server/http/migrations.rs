@@ -7,7 +7,7 @@ use sterna_api::{AskGuard, Error, Migration, ResumeMigration, SetRate, StartMigr
 
 use super::extract::{Body, MaybeBody, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All migrations, oldest first; the ended ones too.
 #[utoipa::path(
@@ -17,8 +17,8 @@ use crate::daemon::Daemon;
         (status = "default", body = Error),
     ),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Migration>> {
-    blocking(daemon, |daemon| daemon.moves.list_migrations()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Migration>> {
+    blocking(server, |server| server.moves.list_migrations()).await
 }
 
 /// Starts a migration. Answers as soon as the copy has begun.
@@ -28,10 +28,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Migrat
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn start(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<StartMigration>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.start_migration(&request)).await
+    blocking(server, move |server| server.moves.start_migration(&request)).await
 }
 
 /// One migration; cheap enough to be asked ten times a second.
@@ -42,10 +42,10 @@ pub(super) async fn start(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.show_migration(id)).await
+    blocking(server, move |server| server.moves.show_migration(id)).await
 }
 
 /// Changes a migration's rate.
@@ -57,11 +57,11 @@ pub(super) async fn show(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn change(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
     Body(request): Body<SetRate>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.set_migration_rate(id, request.rate))
+    blocking(server, move |server| server.moves.set_migration_rate(id, request.rate))
         .await
 }
 
@@ -75,11 +75,11 @@ pub(super) async fn change(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn guard(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
     Body(request): Body<AskGuard>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.set_migration_guard(id, &request)).await
+    blocking(server, move |server| server.moves.set_migration_guard(id, &request)).await
 }
 
 /// Makes a migration stand still, over restarts too.
@@ -90,10 +90,10 @@ pub(super) async fn guard(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn pause(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.pause_migration(id)).await
+    blocking(server, move |server| server.moves.pause_migration(id)).await
 }
 
 /// Makes a paused migration go on.
@@ -105,11 +105,11 @@ pub(super) async fn pause(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn resume(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
     MaybeBody(how): MaybeBody<ResumeMigration>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.resume_migration(id, how)).await
+    blocking(server, move |server| server.moves.resume_migration(id, how)).await
 }
 
 /// Cancels a migration; the disk stays where it is.
@@ -120,8 +120,8 @@ pub(super) async fn resume(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn cancel(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.moves.cancel_migration(id)).await
+    blocking(server, move |server| server.moves.cancel_migration(id)).await
 }

@@ -42,7 +42,7 @@ use utoipa_axum::routes;
 
 use self::document::completed;
 pub(crate) use self::visitors::{Visitors, serve};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -68,7 +68,7 @@ use crate::daemon::Daemon;
 )]
 struct Document;
 
-fn routes() -> OpenApiRouter<Arc<Daemon>> {
+fn routes() -> OpenApiRouter<Arc<Server>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(status::show))
         .routes(routes!(status::tasks))
@@ -135,7 +135,7 @@ pub fn openapi_document() -> String {
 }
 
 /// Everything that the API's socket serves.
-pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
+pub(crate) fn router(server: Arc<Server>) -> Router {
     let (router, document) = routes().split_for_parts();
     let document = completed(document);
     router
@@ -143,7 +143,7 @@ pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(BODY_MOST))
-        .with_state(daemon)
+        .with_state(server)
 }
 
 /// The largest body in bytes: a plan for some ten thousand disks.
@@ -199,18 +199,18 @@ type Answer<T> = Result<Json<T>, Refusal>;
 /// Carries out what may block, on a thread that may. A state directory that stands still
 /// holds what touches it, so nobody waits for the answer any longer then.
 async fn blocking<T: Send + 'static>(
-    daemon: Arc<Daemon>,
-    work: impl FnOnce(&Arc<Daemon>) -> sterna_api::Result<T> + Send + 'static,
+    server: Arc<Server>,
+    work: impl FnOnce(&Arc<Server>) -> sterna_api::Result<T> + Send + 'static,
 ) -> Answer<T> {
-    if let Some(silent) = state_is_silent(&daemon) {
+    if let Some(silent) = state_is_silent(&server) {
         return Err(silent.hint(STATE_HANGS).into());
     }
-    let (mine, waits) = (Arc::clone(&daemon), Waiting::default());
+    let (mine, waits) = (Arc::clone(&server), Waiting::default());
     let watch = waits.clone();
     let mut done = tokio::task::spawn_blocking(move || watch.watch(|| work(&mine)));
     loop {
         let Ok(done) = tokio::time::timeout(STATE_LOOK, &mut done).await else {
-            let silent = state_is_silent(&daemon).filter(|_| waits.is_so());
+            let silent = state_is_silent(&server).filter(|_| waits.is_so());
             let Some(silent) = silent else { continue };
             let hint = format!(
                 "{STATE_HANGS}; the daemon may then carry out a requested change"
@@ -223,12 +223,12 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The refusal of everything, while the state directory does not answer.
-fn state_is_silent(daemon: &Daemon) -> Option<Error> {
-    let silent = daemon.storage.store.silent_for();
+fn state_is_silent(server: &Server) -> Option<Error> {
+    let silent = server.storage.store.silent_for();
     (silent >= STATE_PATIENCE).then(|| {
         Error::unavailable(format!(
             "the state directory {} has not answered for {} s",
-            daemon.storage.places.state.display(),
+            server.storage.places.state.display(),
             silent.as_secs()
         ))
     })

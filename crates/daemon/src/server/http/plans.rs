@@ -7,15 +7,15 @@ use sterna_api::{Error, Plan, PlanEvacuation};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All plans, oldest first; the ended ones too.
 #[utoipa::path(
     get, path = "/v1/plans", tag = "plans", operation_id = "list_plans",
     responses((status = 200, body = Vec<Plan>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>> {
-    blocking(daemon, |daemon| daemon.planner.list_plans()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Plan>> {
+    blocking(server, |server| server.planner.list_plans()).await
 }
 
 /// Makes a plan to empty a datastore; no move begins before you apply the plan.
@@ -25,10 +25,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>>
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn evacuate(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<PlanEvacuation>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.plan_evacuation(&request)).await
+    blocking(server, move |server| server.planner.plan_evacuation(&request)).await
 }
 
 /// One plan, and the progress of its moves.
@@ -38,10 +38,10 @@ pub(super) async fn evacuate(
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.show_plan(id)).await
+    blocking(server, move |server| server.planner.show_plan(id)).await
 }
 
 /// Forgets a plan that has ended or was never applied. Moved disks stay where they are.
@@ -51,10 +51,10 @@ pub(super) async fn show(
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.remove_plan(id)).await
+    blocking(server, move |server| server.planner.remove_plan(id)).await
 }
 
 /// Begins a plan.
@@ -64,10 +64,10 @@ pub(super) async fn remove(
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn apply(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.apply_plan(id)).await
+    blocking(server, move |server| server.planner.apply_plan(id)).await
 }
 
 /// Pauses a plan and its moves, also over restarts.
@@ -77,10 +77,10 @@ pub(super) async fn apply(
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn pause(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.pause_plan(id)).await
+    blocking(server, move |server| server.planner.pause_plan(id)).await
 }
 
 /// Resumes a paused plan and its moves.
@@ -90,10 +90,10 @@ pub(super) async fn pause(
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn resume(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.resume_plan(id)).await
+    blocking(server, move |server| server.planner.resume_plan(id)).await
 }
 
 /// Cancels a plan; moved disks stay where they are.
@@ -103,8 +103,8 @@ pub(super) async fn resume(
     responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn cancel(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Plan> {
-    blocking(daemon, move |daemon| daemon.planner.cancel_plan(id)).await
+    blocking(server, move |server| server.planner.cancel_plan(id)).await
 }

@@ -7,15 +7,15 @@ use sterna_api::{CreatePolicy, Error, Policy};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All policies, oldest first.
 #[utoipa::path(
     get, path = "/v1/policies", tag = "policies", operation_id = "list_policies",
     responses((status = 200, body = Vec<Policy>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy>> {
-    blocking(daemon, |daemon| daemon.levels.list_policies()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Policy>> {
+    blocking(server, |server| server.levels.list_policies()).await
 }
 
 /// Makes a policy. If its schedule is open, the policy is in force when the call returns.
@@ -25,10 +25,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy
     responses((status = 200, body = Policy), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<CreatePolicy>,
 ) -> Answer<Policy> {
-    blocking(daemon, move |daemon| daemon.levels.create_policy(&request)).await
+    blocking(server, move |server| server.levels.create_policy(&request)).await
 }
 
 /// One policy.
@@ -38,10 +38,10 @@ pub(super) async fn create(
     responses((status = 200, body = Policy), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Policy> {
-    blocking(daemon, move |daemon| daemon.levels.show_policy(id)).await
+    blocking(server, move |server| server.levels.show_policy(id)).await
 }
 
 /// Removes a policy. The policy is no longer in force when the call returns.
@@ -51,8 +51,8 @@ pub(super) async fn show(
     responses((status = 200, body = Policy), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Policy> {
-    blocking(daemon, move |daemon| daemon.levels.remove_policy(id)).await
+    blocking(server, move |server| server.levels.remove_policy(id)).await
 }

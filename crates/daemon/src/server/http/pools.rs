@@ -7,15 +7,15 @@ use sterna_api::{ChangePool, CreatePool, Error, Pool};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All pools, each behind its parent.
 #[utoipa::path(
     get, path = "/v1/pools", tag = "hosts", operation_id = "list_pools",
     responses((status = 200, body = Vec<Pool>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Pool>> {
-    blocking(daemon, |daemon| daemon.planner.list_pools()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Pool>> {
+    blocking(server, |server| server.planner.list_pools()).await
 }
 
 /// Creates a pool.
@@ -25,10 +25,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Pool>>
     responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<CreatePool>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.planner.create_pool(&request)).await
+    blocking(server, move |server| server.planner.create_pool(&request)).await
 }
 
 /// One pool.
@@ -38,10 +38,10 @@ pub(super) async fn create(
     responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.planner.show_pool(&name)).await
+    blocking(server, move |server| server.planner.show_pool(&name)).await
 }
 
 /// Changes a pool: all that is asked, or nothing.
@@ -52,11 +52,11 @@ pub(super) async fn show(
     responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn change(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<ChangePool>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.planner.change_pool(&name, &request)).await
+    blocking(server, move |server| server.planner.change_pool(&name, &request)).await
 }
 
 /// Deletes a pool without pools in it; its machines are then in no pool.
@@ -66,8 +66,8 @@ pub(super) async fn change(
     responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn delete(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Pool> {
-    blocking(daemon, move |daemon| daemon.planner.delete_pool(&name)).await
+    blocking(server, move |server| server.planner.delete_pool(&name)).await
 }

@@ -7,7 +7,7 @@ use sterna_api::{Error, Predict, Prediction};
 
 use super::extract::Body;
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// Predicts the time of a move. Changes nothing.
 #[utoipa::path(
@@ -16,8 +16,8 @@ use crate::daemon::Daemon;
     responses((status = 200, body = Prediction), (status = "default", body = Error)),
 )]
 pub(super) async fn predict(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<Predict>,
 ) -> Answer<Prediction> {
-    blocking(daemon, move |daemon| daemon.moves.predict(&request)).await
+    blocking(server, move |server| server.moves.predict(&request)).await
 }

@@ -7,15 +7,15 @@ use sterna_api::{AddRule, Error, Rule};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All rules, by name.
 #[utoipa::path(
     get, path = "/v1/rules", tag = "hosts", operation_id = "list_rules",
     responses((status = 200, body = Vec<Rule>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Rule>> {
-    blocking(daemon, |daemon| daemon.planner.list_rules()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Rule>> {
+    blocking(server, |server| server.planner.list_rules()).await
 }
 
 /// Adds a rule. Sterna refuses a rule that contradicts others.
@@ -25,10 +25,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Rule>>
     responses((status = 200, body = Rule), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<AddRule>,
 ) -> Answer<Rule> {
-    blocking(daemon, move |daemon| daemon.planner.add_rule(&request)).await
+    blocking(server, move |server| server.planner.add_rule(&request)).await
 }
 
 /// Removes a rule.
@@ -38,8 +38,8 @@ pub(super) async fn add(
     responses((status = 200, body = Rule), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Rule> {
-    blocking(daemon, move |daemon| daemon.planner.remove_rule(&name)).await
+    blocking(server, move |server| server.planner.remove_rule(&name)).await
 }

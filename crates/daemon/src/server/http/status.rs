@@ -6,15 +6,15 @@ use axum::extract::State;
 use sterna_api::{Error, Status, Task};
 
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// The daemon in one page.
 #[utoipa::path(
     get, path = "/v1/status", tag = "status",
     responses((status = 200, body = Status), (status = "default", body = Error)),
 )]
-pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<Status> {
-    blocking(daemon, |daemon| daemon.status()).await
+pub(super) async fn show(State(server): State<Arc<Server>>) -> Answer<Status> {
+    blocking(server, |server| server.status()).await
 }
 
 /// What the daemon does again and again, and how far each of these tasks is.
@@ -22,6 +22,6 @@ pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<Status> {
     get, path = "/v1/tasks", tag = "status", operation_id = "list_tasks",
     responses((status = 200, body = Vec<Task>), (status = "default", body = Error)),
 )]
-pub(super) async fn tasks(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Task>> {
-    blocking(daemon, |daemon| Ok(daemon.tasks.list())).await
+pub(super) async fn tasks(State(server): State<Arc<Server>>) -> Answer<Vec<Task>> {
+    blocking(server, |server| Ok(server.tasks.list())).await
 }

@@ -10,15 +10,15 @@ use sterna_api::{
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// Storage DRS in one page.
 #[utoipa::path(
     get, path = "/v1/storage-drs", tag = "datastores", operation_id = "show_storage_drs",
     responses((status = 200, body = StorageDrs), (status = "default", body = Error)),
 )]
-pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<StorageDrs> {
-    blocking(daemon, |daemon| daemon.planner.show_storage_drs()).await
+pub(super) async fn show(State(server): State<Arc<Server>>) -> Answer<StorageDrs> {
+    blocking(server, |server| server.planner.show_storage_drs()).await
 }
 
 /// Changes the settings of Storage DRS.
@@ -32,10 +32,10 @@ pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<StorageDrs
     ),
 )]
 pub(super) async fn change(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(change): Body<ChangeStorageDrs>,
 ) -> Answer<StorageDrsSettings> {
-    blocking(daemon, move |daemon| daemon.planner.change_storage_drs(&change)).await
+    blocking(server, move |server| server.planner.change_storage_drs(&change)).await
 }
 
 /// The rules of Storage DRS, by name.
@@ -47,8 +47,8 @@ pub(super) async fn change(
         (status = "default", body = Error)
     ),
 )]
-pub(super) async fn rules(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<StorageRule>> {
-    blocking(daemon, |daemon| daemon.planner.list_storage_rules()).await
+pub(super) async fn rules(State(server): State<Arc<Server>>) -> Answer<Vec<StorageRule>> {
+    blocking(server, |server| server.planner.list_storage_rules()).await
 }
 
 /// Makes a rule about disks.
@@ -59,10 +59,10 @@ pub(super) async fn rules(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Stora
     responses((status = 200, body = StorageRule), (status = "default", body = Error)),
 )]
 pub(super) async fn add_rule(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<CreateStorageRule>,
 ) -> Answer<StorageRule> {
-    blocking(daemon, move |daemon| daemon.planner.create_storage_rule(&request)).await
+    blocking(server, move |server| server.planner.create_storage_rule(&request)).await
 }
 
 /// Removes a rule.
@@ -73,10 +73,10 @@ pub(super) async fn add_rule(
     responses((status = 200, body = StorageRule), (status = "default", body = Error)),
 )]
 pub(super) async fn remove_rule(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<StorageRule> {
-    blocking(daemon, move |daemon| daemon.planner.remove_storage_rule(&name)).await
+    blocking(server, move |server| server.planner.remove_storage_rule(&name)).await
 }
 
 /// Recommends moves, and says why other disks stay. Changes nothing.
@@ -90,8 +90,8 @@ pub(super) async fn remove_rule(
     ),
 )]
 pub(super) async fn recommend(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(asked): Body<AskStorageDrs>,
 ) -> Answer<Recommendations> {
-    blocking(daemon, move |daemon| daemon.planner.recommend(&asked)).await
+    blocking(server, move |server| server.planner.recommend(&asked)).await
 }

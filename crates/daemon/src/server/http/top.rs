@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use super::extract::Parameters;
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// What to show.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -37,8 +37,8 @@ fn second() -> f64 {
     responses((status = 200, body = Top), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Parameters(asked): Parameters<Asked>,
 ) -> Answer<Top> {
-    blocking(daemon, move |daemon| daemon.top(asked.by, asked.window_s)).await
+    blocking(server, move |server| server.top(asked.by, asked.window_s)).await
 }

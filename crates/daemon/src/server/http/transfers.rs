@@ -7,7 +7,7 @@ use sterna_api::{Error, StartTransfer, Transfer};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All transfers, oldest first.
 #[utoipa::path(
@@ -17,8 +17,8 @@ use crate::daemon::Daemon;
         (status = "default", body = Error)
     ),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Transfer>> {
-    blocking(daemon, |daemon| daemon.planner.list_transfers()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Transfer>> {
+    blocking(server, |server| server.planner.list_transfers()).await
 }
 
 /// Carries out the recommended VM migration of a machine; of both machines, if two change
@@ -32,10 +32,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Transf
     ),
 )]
 pub(super) async fn start(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<StartTransfer>,
 ) -> Answer<Vec<Transfer>> {
-    blocking(daemon, move |daemon| daemon.planner.start_transfer(&request)).await
+    blocking(server, move |server| server.planner.start_transfer(&request)).await
 }
 
 /// One transfer.
@@ -45,10 +45,10 @@ pub(super) async fn start(
     responses((status = 200, body = Transfer), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(daemon, move |daemon| daemon.planner.show_transfer(id)).await
+    blocking(server, move |server| server.planner.show_transfer(id)).await
 }
 
 /// Gives a transfer up; the machine runs where it was.
@@ -59,8 +59,8 @@ pub(super) async fn show(
     responses((status = 200, body = Transfer), (status = "default", body = Error)),
 )]
 pub(super) async fn cancel(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(daemon, move |daemon| daemon.planner.cancel_transfer(id)).await
+    blocking(server, move |server| server.planner.cancel_transfer(id)).await
 }

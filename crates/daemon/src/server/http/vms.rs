@@ -7,15 +7,15 @@ use sterna_api::{AddVm, AdoptVmDisk, Error, Migration, MoveVmDisk, ReleaseVmDisk
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
-use crate::daemon::Daemon;
+use crate::server::Server;
 
 /// All virtual machines, by name. Sterna measures their disks for a moment.
 #[utoipa::path(
     get, path = "/v1/vms", tag = "vms", operation_id = "list_vms",
     responses((status = 200, body = Vec<Vm>), (status = "default", body = Error)),
 )]
-pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Vm>> {
-    blocking(daemon, |daemon| daemon.machines.list_vms()).await
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Vm>> {
+    blocking(server, |server| server.machines.list_vms()).await
 }
 
 /// Adds a virtual machine that can be asked.
@@ -25,10 +25,10 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Vm>> {
     responses((status = 200, body = Vm), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Body(request): Body<AddVm>,
 ) -> Answer<Vm> {
-    blocking(daemon, move |daemon| daemon.machines.add_vm(&request)).await
+    blocking(server, move |server| server.machines.add_vm(&request)).await
 }
 
 /// One virtual machine.
@@ -38,10 +38,10 @@ pub(super) async fn add(
     responses((status = 200, body = Vm), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Vm> {
-    blocking(daemon, move |daemon| daemon.machines.show_vm(&name)).await
+    blocking(server, move |server| server.machines.show_vm(&name)).await
 }
 
 /// Forgets a virtual machine, which keeps running.
@@ -51,10 +51,10 @@ pub(super) async fn show(
     responses((status = 200, body = Vm), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
 ) -> Answer<Vm> {
-    blocking(daemon, move |daemon| daemon.machines.remove_vm(&name)).await
+    blocking(server, move |server| server.machines.remove_vm(&name)).await
 }
 
 /// Moves a disk that QEMU serves: a migration, which is followed and changed as such.
@@ -65,11 +65,11 @@ pub(super) async fn remove(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn start_move(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<MoveVmDisk>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.machines.move_vm_disk(&name, &request)).await
+    blocking(server, move |server| server.machines.move_vm_disk(&name, &request)).await
 }
 
 /// Makes a disk that QEMU serves a disk of Sterna's: a migration, too.
@@ -80,11 +80,11 @@ pub(super) async fn start_move(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn adopt(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<AdoptVmDisk>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.machines.adopt_vm_disk(&name, &request)).await
+    blocking(server, move |server| server.machines.adopt_vm_disk(&name, &request)).await
 }
 
 /// Makes a disk of Sterna's that a machine has a file, which QEMU serves: a migration, too.
@@ -96,9 +96,9 @@ pub(super) async fn adopt(
     responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn release(
-    State(daemon): State<Arc<Daemon>>,
+    State(server): State<Arc<Server>>,
     Which(name): Which<String>,
     Body(request): Body<ReleaseVmDisk>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.machines.release_vm_disk(&name, &request)).await
+    blocking(server, move |server| server.machines.release_vm_disk(&name, &request)).await
 }
