@@ -166,6 +166,18 @@ impl Machine {
         Machine::run(scratch, name, &["-blockdev", &top], more)
     }
 
+    /// The same with a client that gives up at once when the server is away.
+    #[track_caller]
+    pub fn start_without_reconnecting(
+        scratch: &Scratch,
+        name: &str,
+        server: &Path,
+        disk: &str,
+    ) -> Machine {
+        let top = export(server, disk).replace(",reconnect-delay=300", "");
+        Machine::run(scratch, name, &["-blockdev", &top], &[])
+    }
+
     #[track_caller]
     fn run(scratch: &Scratch, name: &str, disk: &[&str], more: &[&str]) -> Machine {
         let socket = scratch.socket(&format!("{name}.qmp"));

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod descriptors;
 mod local;
 mod process;
+pub mod processes;
 mod processors;
 pub mod program;
 pub mod random;

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod command_line;
 mod copy;
 mod direct;
 mod drive;

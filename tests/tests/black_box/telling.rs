@@ -1,5 +1,5 @@
-//! What an operator has to know of machines is in the status: which hang, and which were
-//! started with an image that they had left.
+//! What an operator has to know of machines is in the status: which hang, which were
+//! started with an image that they had left, and which would not survive a restart.
 
 use sterna_tests::machines::{Machine, number_on, write_guest};
 use sterna_tests::wait::seconds;
@@ -85,4 +85,24 @@ fn a_move_that_cannot_be_given_up_any_more_is_not_said_to_be() {
             assert_eq!(ended["state"], "cancelled", "{}", cancel.stdout);
         }
     }
+}
+
+#[test]
+fn a_guest_that_would_not_survive_a_restart_of_the_daemon_is_told_of() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    stage.disk("db", 16 * MIB);
+    let server = stage.daemon.nbd_socket();
+    let told = || warnings(&stage).contains("does not reconnect");
+    {
+        let _waits = Machine::start_on_export(&stage.scratch, "web", server, "db", &[]);
+        assert!(!told(), "{}", warnings(&stage));
+    }
+    {
+        let _gives_up =
+            Machine::start_without_reconnecting(&stage.scratch, "old", server, "db");
+        let warned = warnings(&stage);
+        assert!(told() && warned.contains("disk db"), "{warned}");
+        assert!(warned.contains("sterna disk qemu-args db"), "{warned}");
+    }
+    until("nothing to be told any more", TOLD, || (!told()).then_some(()));
 }

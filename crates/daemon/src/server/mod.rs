@@ -5,6 +5,7 @@
 
 mod disks;
 pub(crate) mod http;
+mod reconnecting;
 mod status;
 mod survey;
 mod top;
