@@ -10,6 +10,7 @@ mod disk;
 mod engine;
 mod export;
 mod figures;
+mod ground;
 mod holds;
 mod image;
 mod io;
@@ -34,9 +35,11 @@ mod troubles;
 pub use export::vhost::fuzzing;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
+pub use directory::description;
 pub use figures::DiskWindow;
+pub use ground::{Ground, Shared};
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, is_used,
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener, is_used,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;

@@ -44,6 +44,7 @@ pub use removal::{Known, Removed, remove_known};
 
 use sterna_core::Mark;
 
+use crate::ground::Ground;
 use crate::image::{Beside, FileIdentity, ImageSpec};
 use crate::sidecar::slots::Origin;
 use crate::sidecar::{Identity, Role, SidecarError};
@@ -195,6 +196,30 @@ impl Datastore {
     /// Where it is.
     pub fn location(&self) -> &Location {
         &self.location
+    }
+
+    /// What a device lies on, as that was when it was opened. Nothing of other kinds.
+    pub fn ground(&self) -> Option<&Ground> {
+        let Place::Medium(medium) = &self.place else { return None };
+        match &medium.kind {
+            Kind::Device(device) => Some(&device.ground),
+            Kind::Remote(_) => None,
+        }
+    }
+
+    /// Does something while there is a connection to its server, with what that says of
+    /// the export, if it is one: servers open files for as long as somebody is connected.
+    pub fn connected<T>(
+        &self,
+        then: impl FnOnce(Option<&str>) -> T,
+    ) -> Result<T, DatastoreError> {
+        match &self.place {
+            Place::Medium(medium) => match &medium.kind {
+                Kind::Remote(remote) => remote.connected(then),
+                Kind::Device(_) => Ok(then(None)),
+            },
+            Place::Directory(_) => Ok(then(None)),
+        }
     }
 
     /// What it has; an error if it is gone or cannot be read.

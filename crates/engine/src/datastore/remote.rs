@@ -51,6 +51,15 @@ impl Remote {
         &self.uri
     }
 
+    /// Does something while there is a connection, with the export's description.
+    pub(super) fn connected<T>(
+        &self,
+        then: impl FnOnce(Option<&str>) -> T,
+    ) -> Result<T, DatastoreError> {
+        let exchange = Exchange::open(&self.uri)?;
+        Ok(then(exchange.negotiated().description.as_deref()))
+    }
+
     /// The size of the export now.
     pub(super) fn size_now(&self) -> Result<u64, DatastoreError> {
         Ok(Exchange::open(&self.uri)?.negotiated().session.size)
