@@ -30,6 +30,7 @@ mod stats;
 mod timer;
 mod times;
 mod troubles;
+mod watching;
 
 #[cfg(fuzzing)]
 pub use export::vhost::fuzzing;
@@ -48,3 +49,4 @@ pub use plain::keep_descriptors;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};
+pub use watching::WatchedReads;

@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
+pub use remote::Visit;
 pub use removal::{Known, Removed, remove_known};
 
 use sterna_core::Mark;
@@ -207,18 +208,24 @@ impl Datastore {
         }
     }
 
-    /// Does something while there is a connection to its server, with what that says of
-    /// the export, if it is one: servers open files for as long as somebody is connected.
+    /// The size of a device or an export, as that was when it was opened.
+    pub fn size_at_opening(&self) -> Option<u64> {
+        match &self.place {
+            Place::Directory(_) => None,
+            Place::Medium(medium) => Some(medium.capacity()),
+        }
+    }
+
+    /// Does something while there is a connection to its server, if it is an export:
+    /// servers have files open for as long as somebody is connected.
     pub fn connected<T>(
         &self,
-        then: impl FnOnce(Option<&str>) -> T,
+        then: impl FnOnce(Option<Visit>) -> T,
     ) -> Result<T, DatastoreError> {
-        match &self.place {
-            Place::Medium(medium) => match &medium.kind {
-                Kind::Remote(remote) => remote.connected(then),
-                Kind::Device(_) => Ok(then(None)),
-            },
-            Place::Directory(_) => Ok(then(None)),
+        let Place::Medium(medium) = &self.place else { return Ok(then(None)) };
+        match &medium.kind {
+            Kind::Remote(remote) => Ok(then(Some(remote.visit()?))),
+            Kind::Device(_) => Ok(then(None)),
         }
     }
 

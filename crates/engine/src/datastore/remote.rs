@@ -1,6 +1,8 @@
 //! A datastore that is an export of an NBD server: one image, from its first
 //! byte. The sidecar is in the trailer, if the disk leaves room for it.
 
+use std::ops::Range;
+
 use sterna_nbd::{TransmissionFlags, Uri};
 
 use super::DatastoreError;
@@ -14,6 +16,8 @@ const STATUS_STEP: u64 = 1 << 30;
 /// After so many questions an export is taken for one with data: a server that
 /// answers in small steps would be asked for hours.
 const STATUS_QUESTIONS: u32 = 8192;
+/// What every server takes at once.
+const READ_MAX: u64 = 32 << 20;
 
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
@@ -51,13 +55,9 @@ impl Remote {
         &self.uri
     }
 
-    /// Does something while there is a connection, with the export's description.
-    pub(super) fn connected<T>(
-        &self,
-        then: impl FnOnce(Option<&str>) -> T,
-    ) -> Result<T, DatastoreError> {
-        let exchange = Exchange::open(&self.uri)?;
-        Ok(then(exchange.negotiated().description.as_deref()))
+    /// A connection.
+    pub(super) fn visit(&self) -> Result<Visit, DatastoreError> {
+        Ok(Visit(Exchange::open(&self.uri)?))
     }
 
     /// The size of the export now.
@@ -140,5 +140,21 @@ impl Remote {
             }
         }
         exchange.flush()
+    }
+}
+
+/// A connection to the server of a datastore.
+pub struct Visit(Exchange);
+
+impl Visit {
+    /// How the server describes the export.
+    pub fn description(&self) -> Option<&str> {
+        self.0.negotiated().description.as_deref()
+    }
+
+    /// Reads a range, of 32 MiB at most, and forgets what it was.
+    pub fn read(&mut self, bytes: &Range<u64>) -> Result<(), DatastoreError> {
+        let len = bytes.end.saturating_sub(bytes.start).min(READ_MAX);
+        self.0.read(bytes.start, &mut vec![0; len as usize])
     }
 }
