@@ -35,8 +35,8 @@ mod watching;
 #[cfg(fuzzing)]
 pub use export::vhost::fuzzing;
 
-pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use directory::description;
+pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
 pub use ground::{Ground, Shared};
 pub use image::{

@@ -21,7 +21,8 @@ impl Engine {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let watches = |disk: &&DiskId| {
             let reads = reads.to_vec();
-            self.on_disk(**disk, move |disk, _| disk.core.watches.begin(id, reads)).is_ok()
+            self.on_disk(**disk, move |disk, _| disk.core.watches.begin(id, reads))
+                .is_ok()
         };
         WatchedReads { id, disks: disks.iter().filter(watches).copied().collect() }
     }

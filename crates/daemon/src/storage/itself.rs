@@ -231,7 +231,9 @@ mod tests {
 
     #[test]
     fn places_are_picked_within_the_export_and_by_chance() {
-        assert!(picked(0).unwrap().is_empty() && picked(READ_MOST - 1).unwrap().is_empty());
+        assert!(
+            picked(0).unwrap().is_empty() && picked(READ_MOST - 1).unwrap().is_empty()
+        );
         for size in [READ_MOST, 10_000, 1 << 40] {
             let reads = picked(size).unwrap();
             assert_eq!(reads.len(), READS);

@@ -57,7 +57,10 @@ impl Device {
             ClaimError::Busy | ClaimError::Ours(_) => self.busy(),
             ClaimError::Failed(error) => failed("open", &self.path)(error),
         })?;
-        claim.file().seek(SeekFrom::End(0)).map_err(failed("find the size of", &self.path))
+        claim
+            .file()
+            .seek(SeekFrom::End(0))
+            .map_err(failed("find the size of", &self.path))
     }
 
     /// Who uses the device.

@@ -16,8 +16,8 @@ const STATUS_STEP: u64 = 1 << 30;
 /// After so many questions an export is taken for one with data: a server that
 /// answers in small steps would be asked for hours.
 const STATUS_QUESTIONS: u32 = 8192;
-/// What every server takes at once.
-const READ_MAX: u64 = 32 << 20;
+/// What every server reads in one piece, if it can be asked for that.
+const READ_MAX: u64 = 64 << 10;
 
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
@@ -152,9 +152,9 @@ impl Visit {
         self.0.negotiated().description.as_deref()
     }
 
-    /// Reads a range, of 32 MiB at most, and forgets what it was.
+    /// Has the server read a range, of 64 KiB at most; what it was is forgotten.
     pub fn read(&mut self, bytes: &Range<u64>) -> Result<(), DatastoreError> {
         let len = bytes.end.saturating_sub(bytes.start).min(READ_MAX);
-        self.0.read(bytes.start, &mut vec![0; len as usize])
+        self.0.read_at_once(bytes.start, &mut vec![0; len as usize])
     }
 }

@@ -64,9 +64,8 @@ impl Claim {
         let place = {
             let mut claims = lock(&CLAIMS);
             // Those of devices that nobody has or asks for any more.
-            claims.retain(|_, it| {
-                Arc::strong_count(it) > 1 || lock(it).strong_count() > 0
-            });
+            claims
+                .retain(|_, it| Arc::strong_count(it) > 1 || lock(it).strong_count() > 0);
             Arc::clone(claims.entry(number).or_default())
         };
         let mut held = lock(&place);
@@ -178,9 +177,11 @@ impl Holder {
                 .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.into()))
                 .collect();
         Holder::Others(match holders.is_empty() {
-            true => "another program or the system (a mounted partition, swap, md, LVM, a \
+            true => {
+                "another program or the system (a mounted partition, swap, md, LVM, a \
                      disk of Sterna on the device or on a partition of it)"
-                .into(),
+                    .into()
+            }
             false => holders.join(", "),
         })
     }

@@ -11,8 +11,8 @@
 //! taken without a descriptor. No file system is asked, as one may hang: the numbers come
 //! from what the kernel has in memory.
 
-use std::fs;
 use std::fmt;
+use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
