@@ -158,7 +158,7 @@ fn a_device_is_claimed_again_by_a_daemon_that_was_killed() {
     is_unharmed(&stage, &before);
 }
 
-/// Both are claimed then, and the destination is let go of while the move stands still.
+/// Both are claimed by one daemon after the other.
 #[test]
 fn a_move_between_devices_stands_still_and_goes_on() {
     let Some(mut stage) = Stage::given_root(&["losetup"]) else { return };
