@@ -93,13 +93,19 @@ impl Ground {
 
     /// What both lie on, if they share bytes.
     pub fn shares(&self, other: &Ground) -> Option<Shared> {
-        for mine in &self.0 {
-            for theirs in other.0.iter().filter(|it| mine.meets(it)) {
-                let name = mine.name.clone();
-                return Some(Shared { name, is_within: !theirs.is_plain });
-            }
-        }
-        None
+        let met = |mine: &Stretch| {
+            let theirs = other.0.iter().find(|it| mine.meets(it))?;
+            Some(Shared { name: mine.name.clone(), is_within: !theirs.is_plain })
+        };
+        let mut all = self.0.iter().filter_map(met);
+        let first = all.next()?;
+        // What both have plainly says more.
+        Some(
+            std::iter::once(first.clone())
+                .chain(all)
+                .find(|it| !it.is_within)
+                .unwrap_or(first),
+        )
     }
 
     /// Whether it has bytes of this file plainly.

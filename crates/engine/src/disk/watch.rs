@@ -64,12 +64,12 @@ mod tests {
             watches.comes(&ImageOp::Read { offset, buf });
         };
         watches.begin(1, vec![512..1024, 8192..9216]);
-        watches.begin(2, vec![512..1024]);
+        watches.begin(2, vec![512..1024, 0..512]);
         read(&mut watches, 0, 4096);
         assert!(watches.end(2));
         read(&mut watches, 8192, 512);
         read(&mut watches, 0, 512 << 10);
-        watches.begin(3, vec![0..512]);
+        watches.begin(3, vec![0..512, 512..1024]);
         assert!(!watches.end(1) && !watches.end(3), "a part, and too wide a read");
         watches.begin(4, vec![512..1024, 8192..9216]);
         read(&mut watches, 8192, 4096);

@@ -70,13 +70,9 @@ pub(super) fn open(
             "it is neither a regular file nor a block device",
         ));
     }
-    let claim = match kind.is_block_device() {
-        true => Some(claimed(path, crew)?),
-        false => None,
-    };
-    let buffered = match &claim {
-        Some(claim) => claim.file().map_err(failed)?,
-        None => buffered,
+    let (claim, buffered) = match kind.is_block_device() {
+        true => claimed(path, crew)?,
+        false => (None, buffered),
     };
     match lock::take(&buffered) {
         Ok(Lock::Ours) => {}
@@ -129,8 +125,12 @@ pub(super) fn open(
     })
 }
 
-fn claimed(path: &Path, crew: &Arc<Crew>) -> Result<ImageClaim, OpenError> {
-    ImageClaim::of(path, crew).map_err(|error| match error {
+/// Claims a device; gives a descriptor that has the claim with it.
+fn claimed(
+    path: &Path,
+    crew: &Arc<Crew>,
+) -> Result<(Option<ImageClaim>, File), OpenError> {
+    let claim = ImageClaim::of(path, crew).map_err(|error| match error {
         ClaimError::Busy => OpenError::new(path.display(), Holder::of(path)),
         ClaimError::Ours(node) => {
             let node = node.display();
@@ -138,7 +138,9 @@ fn claimed(path: &Path, crew: &Arc<Crew>) -> Result<ImageClaim, OpenError> {
             OpenError::new(path.display(), reason)
         }
         ClaimError::Failed(error) => OpenError::new(path.display(), error),
-    })
+    })?;
+    let file = claim.file().map_err(|error| OpenError::new(path.display(), error))?;
+    Ok((Some(claim), file))
 }
 
 /// Opens past the page cache; `None` if the file system does not know how.
