@@ -40,6 +40,7 @@ pub mod stage;
 pub mod steps;
 pub mod terminal;
 pub mod transfer;
+pub mod tunnel;
 pub mod wait;
 
 pub use checker::{Checker, Options as CheckerOptions};

@@ -1,11 +1,13 @@
 //! Small file systems and block devices, out of files. All of it needs root.
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::images::write_image;
 use crate::programs;
+use crate::wait::{seconds, until};
 
 /// What allocating at once leaves, as it may take blocks for its own records.
 const FOR_METADATA: u64 = 256 << 10;
@@ -34,12 +36,19 @@ impl Loop {
     /// Makes one over a file that is there.
     #[track_caller]
     pub fn over(file: &Path) -> Loop {
+        Loop::with(file, &[])
+    }
+
+    /// Makes one over a stretch of a file that is there, as the options of `losetup` say.
+    #[track_caller]
+    pub fn with(file: &Path, options: &[&str]) -> Loop {
         // Of two that look for a free device at once, both open the same one for writing,
         // and who comes too late closes it after the other has begun to use it.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let file = file.to_str().expect("a plain path");
-        let device = programs::run("losetup", ["--find", "--show", file]);
+        let arguments = options.iter().copied().chain(["--find", "--show", file]);
+        let device = programs::run("losetup", arguments);
         Loop { device: device.trim().into() }
     }
 
@@ -53,6 +62,58 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let device = self.device.as_os_str();
         let _ = programs::attempt("losetup", ["--detach".as_ref(), device]);
+    }
+}
+
+/// A partition of a loop device that was made with `--partscan`, with which it ends.
+#[track_caller]
+pub fn partition(of: &Loop, number: u32, start: u64, len: u64) -> PathBuf {
+    let whole = of.device().display().to_string();
+    let [begin, sectors] = [start, len].map(|bytes| (bytes / 512).to_string());
+    programs::run("addpart", [&whole, &number.to_string(), &begin, &sectors]);
+    let device = PathBuf::from(format!("{whole}p{number}"));
+    until("the partition's node", seconds(10), || device.exists().then_some(()));
+    device
+}
+
+/// Another node of a device.
+pub struct Node(PathBuf);
+
+impl Node {
+    /// Makes one in `/dev`, where devices are looked for.
+    #[track_caller]
+    pub fn of(device: &Path) -> Node {
+        let number = std::fs::metadata(device).expect("ask for a device").rdev();
+        let [major, minor] = [rustix::fs::major(number), rustix::fs::minor(number)];
+        let node = Node::unused("node");
+        let name = node.0.display().to_string();
+        programs::run("mknod", [&name, "b", &major.to_string(), &minor.to_string()]);
+        node
+    }
+
+    /// A link there that leads to a device.
+    #[track_caller]
+    pub fn link_to(device: &Path) -> Node {
+        let node = Node::unused("link");
+        std::os::unix::fs::symlink(device, &node.0).expect("make a link");
+        node
+    }
+
+    fn unused(kind: &str) -> Node {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or_default().replace(':', "-");
+        Node(format!("/dev/sterna-test-{}-{test}-{kind}", std::process::id()).into())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -44,6 +44,31 @@ impl Nbdkit {
         file: &Path,
         filters: &[&str],
     ) -> Nbdkit {
+        let serves = ["file".to_owned(), format!("file={}", file.display())];
+        Nbdkit::start(scratch, name, file, filters, &serves)
+    }
+
+    /// Passes on the export `disk` of the server at a socket.
+    #[track_caller]
+    pub fn passing_on(
+        scratch: &Scratch,
+        name: &str,
+        server: &Path,
+        disk: &str,
+    ) -> Nbdkit {
+        let socket = format!("socket={}", server.display());
+        let serves = ["nbd".to_owned(), socket, format!("export={disk}")];
+        Nbdkit::start(scratch, name, server, &[], &serves)
+    }
+
+    #[track_caller]
+    fn start(
+        scratch: &Scratch,
+        name: &str,
+        file: &Path,
+        filters: &[&str],
+        serves: &[String],
+    ) -> Nbdkit {
         let socket = scratch.socket(&format!("{name}.sock"));
         let file = file.to_path_buf();
         let (filters, settings): (Vec<&str>, Vec<&str>) =
@@ -52,7 +77,7 @@ impl Nbdkit {
             vec!["--foreground".into(), "--threads=16".into(), "--unix".into()];
         arguments.push(socket.display().to_string());
         arguments.extend(filters.into_iter().map(str::to_owned));
-        arguments.extend(["file".to_owned(), format!("file={}", file.display())]);
+        arguments.extend(serves.iter().cloned());
         arguments.extend(settings.into_iter().map(str::to_owned));
         let log = scratch.path(&format!("{name}.log"));
         let mut server = Nbdkit { socket, file, log, arguments, child: None };
@@ -128,7 +153,14 @@ impl Bindfs {
     /// Mounts a fresh directory at another one. Needs bindfs, and root.
     #[track_caller]
     pub fn new(scratch: &Scratch, name: &str) -> Bindfs {
-        let (from, mount) = (scratch.dir(&format!("{name}.behind")), scratch.dir(name));
+        let from = scratch.dir(&format!("{name}.behind"));
+        Bindfs::over(&from, scratch, name)
+    }
+
+    /// Mounts a directory that is there at a fresh one, too.
+    #[track_caller]
+    pub fn over(from: &Path, scratch: &Scratch, name: &str) -> Bindfs {
+        let mount = scratch.dir(name);
         let before = file_system(&mount);
         let child = programs::command("bindfs")
             .args(["-f".as_ref(), from.as_os_str(), mount.as_os_str()])

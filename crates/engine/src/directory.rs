@@ -45,6 +45,12 @@ pub(crate) enum Taken {
     Name,
 }
 
+/// How an export is described: by it a disk is known through a server that passes the
+/// export on under another name.
+pub fn description(disk: DiskId) -> String {
+    format!("Sterna disk {disk}")
+}
+
 impl Directory {
     fn entries(&self) -> MutexGuard<'_, HashMap<DiskId, Entry>> {
         self.0.lock().expect("nothing panics with the directory locked")
@@ -106,6 +112,11 @@ impl Directory {
 
     /// The disk that a client means: by name or id, or without a name the only one.
     pub(crate) fn find(&self, name: &str) -> Option<(Entry, Place)> {
+        let (_, entry, place) = self.find_with_id(name)?;
+        Some((entry, place))
+    }
+
+    fn find_with_id(&self, name: &str) -> Option<(DiskId, Entry, Place)> {
         let entries = self.entries();
         let is_it = |id: &DiskId, entry: &Entry| {
             let named = name.is_empty() || entry.name == name;
@@ -114,9 +125,9 @@ impl Directory {
         let mut found = entries
             .iter()
             .filter(|(id, entry)| is_it(id, entry))
-            .filter_map(|(_, entry)| Some((entry, entry.place?)));
-        let first = found.next()?;
-        found.next().is_none().then(|| (first.0.clone(), first.1))
+            .filter_map(|(id, entry)| Some((*id, entry, entry.place?)));
+        let (id, entry, place) = found.next()?;
+        found.next().is_none().then(|| (id, entry.clone(), place))
     }
 
     /// How many disks each of `reactors` has.
@@ -130,8 +141,9 @@ impl Directory {
 
     /// The export for a client that asks for `name`.
     pub(crate) fn export(&self, name: &str) -> Result<Export, OptionError> {
-        let (entry, _) = self.find(name).ok_or(OptionError::Unknown)?;
+        let (id, entry, _) = self.find_with_id(name).ok_or(OptionError::Unknown)?;
         let mut export = Export::disk(entry.size);
+        export.description = Some(description(id));
         export.flags |= TransmissionFlags::CAN_MULTI_CONN | TransmissionFlags::SEND_CACHE;
         if entry.fast_zero {
             export.flags |= TransmissionFlags::SEND_FAST_ZERO;

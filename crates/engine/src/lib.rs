@@ -10,6 +10,7 @@ mod disk;
 mod engine;
 mod export;
 mod figures;
+mod ground;
 mod holds;
 mod image;
 mod io;
@@ -29,14 +30,17 @@ mod stats;
 mod timer;
 mod times;
 mod troubles;
+mod watching;
 
 #[cfg(fuzzing)]
 pub use export::vhost::fuzzing;
 
+pub use directory::description;
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
+pub use ground::{Ground, Shared};
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, is_used,
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener, is_used,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
@@ -45,3 +49,4 @@ pub use plain::keep_descriptors;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};
+pub use watching::WatchedReads;

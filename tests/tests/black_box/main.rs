@@ -18,6 +18,7 @@ mod faults;
 mod forgetting;
 mod hooks;
 mod itself;
+mod itself_devices;
 mod killing;
 mod killing_parts;
 mod machines;

@@ -373,6 +373,9 @@ impl Moves {
         // Here the job's turn is held, so nothing may wait for what hangs.
         shelf.must_answer().map_err(unreachable)?;
         let store = shelf.get().map_err(unreachable)?;
+        self.storage
+            .check_is_no_disk(&shelf)
+            .map_err(|error| obstacle(error, "free the datastore", repair))?;
         let image = shelf.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         shelf

@@ -44,9 +44,12 @@ impl Moves {
         provision: Option<Provision>,
     ) -> Result<Arc<Datastore>> {
         to.check_takes_new()?;
+        // Before it is opened: a device that is a disk's is refused then, and nobody knows
+        // by whom.
+        self.storage.check_is_no_disk(to)?;
         to.must_answer()?;
         let store = to.open()?;
-        self.storage.check_is_no_disk(to)?;
+        self.storage.check_has_no_other_name(disk, to, &store)?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)
     }

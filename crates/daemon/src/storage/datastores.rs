@@ -86,9 +86,12 @@ impl Storage {
             mark: None,
         };
         let shelf = self.new_shelf(record.clone());
+        // A device says so before it is opened, and a server after it.
+        self.check_is_no_disk(&shelf)?;
         shelf.open().map_err(|error| {
             error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;
+        self.check_is_no_disk(&shelf)?;
         // A link or a mount leads to it by another path.
         let same = |other: &Arc<Shelf>| other.is_same_directory(&shelf);
         if let Some(known) = self.all_shelves().into_iter().find(same) {

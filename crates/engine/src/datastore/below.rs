@@ -1,53 +1,17 @@
-//! Where a datastore's bytes lead on this machine: to files, for loop devices, and to servers
-//! that listen here.
+//! Whether a datastore is an export of a server that listens on this machine.
 //!
-//! Such a datastore may hold the very bytes of a disk that it is asked to take: a loop device
-//! over the disk's image, or an export of the daemon itself. A move there would copy the
-//! disk onto itself. What another server does with its export, and another machine with its
-//! devices, cannot be seen from here.
+//! An export of the daemon itself holds the very bytes of a disk: a move there would copy
+//! the disk onto itself.
 
-use std::collections::HashSet;
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sterna_nbd::Transport;
 
 use super::Location;
-use super::backing::number;
-
-/// Devices below a device, at most: more than anybody stacks.
-const DEVICES_MAX: usize = 64;
 
 impl Location {
-    /// The files that a block device has its bytes in: those of loop devices, of its own or
-    /// of the devices below it. None if it is no device.
-    pub fn files_below(&self) -> Vec<PathBuf> {
-        let Location::Device(path) = self else { return Vec::new() };
-        let Ok(found) = path.metadata() else { return Vec::new() };
-        let first = fs::canonicalize(format!("/sys/dev/block/{}", number(found.rdev())));
-        let mut seen: HashSet<PathBuf> = first.into_iter().collect();
-        let mut open: Vec<PathBuf> = seen.iter().cloned().collect();
-        let mut files = Vec::new();
-        while let Some(mut device) = open.pop() {
-            if device.join("partition").exists() {
-                device.pop();
-            }
-            if let Ok(file) = fs::read_to_string(device.join("loop/backing_file")) {
-                files.push(PathBuf::from(file.trim_end_matches('\n')));
-            }
-            for below in fs::read_dir(device.join("slaves")).into_iter().flatten() {
-                let below = below.and_then(|below| fs::canonicalize(below.path()));
-                let Ok(below) = below else { continue };
-                if seen.len() < DEVICES_MAX && seen.insert(below.clone()) {
-                    open.push(below);
-                }
-            }
-        }
-        files
-    }
-
     /// Whether this is an export of the server at this Unix socket.
     pub fn is_at_socket(&self, socket: &Path) -> bool {
         let Location::Nbd(uri) = self else { return false };
@@ -132,11 +96,5 @@ mod tests {
         assert!(!at("nbd://127.0.0.1:10810/db", "127.0.0.1:10809"));
         assert!(!at("nbd://192.0.2.1/db", "0.0.0.0:10809"));
         assert!(!at("/vm/disks", "127.0.0.1:10809"));
-    }
-
-    #[test]
-    fn a_directory_has_no_device_and_a_device_that_is_not_there_no_file() {
-        assert_eq!(location("/tmp").files_below(), Vec::<PathBuf>::new());
-        assert_eq!(location("/dev/nosuch").files_below(), Vec::<PathBuf>::new());
     }
 }

@@ -3,22 +3,27 @@
 //! The sidecar is in the trailer, if the disk leaves room for it. A device that
 //! is mounted, or that something else is built on (LVM, md, multipath), is
 //! refused: the kernel knows, and says so when it is opened exclusively. The
-//! claim is not kept, because the reactors open the device on their own.
+//! claim is kept while an image there is open, and not in between: an empty device
+//! is whose it is.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use super::DatastoreError;
 use super::error::failed;
+use crate::ground::Ground;
 use crate::image::ImageSpec;
+use crate::image::claim::{Claim, ClaimError, Holder};
 use crate::sidecar::trailer::{TRAILER_LEN, Trailer};
 
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     path: PathBuf,
     pub(super) capacity: u64,
+    /// What it lies on, as that was when it was opened.
+    pub(super) ground: Ground,
 }
 
 impl Device {
@@ -32,7 +37,8 @@ impl Device {
             let expected = "block device";
             return Err(DatastoreError::Kind { path: path.into(), expected });
         }
-        let mut device = Device { path: path.into(), capacity: 0 };
+        let ground = Ground::at(path).unwrap_or_default();
+        let mut device = Device { path: path.into(), capacity: 0, ground };
         device.capacity = device.check_free()?;
         Ok(device)
     }
@@ -47,44 +53,23 @@ impl Device {
 
     /// Checks that nobody uses the device; gives its size.
     pub(super) fn check_free(&self) -> Result<u64, DatastoreError> {
-        let exclusive = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_EXCL)
-            .open(&self.path);
-        match exclusive {
-            Ok(mut file) => file
-                .seek(SeekFrom::End(0))
-                .map_err(failed("find the size of", &self.path)),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(self.busy()),
-            Err(error) => Err(failed("open", &self.path)(error)),
-        }
+        let claim = Claim::of(&self.path).map_err(|error| match error {
+            ClaimError::Busy | ClaimError::Ours(_) => self.busy(),
+            ClaimError::Failed(error) => failed("open", &self.path)(error),
+        })?;
+        claim
+            .file()
+            .seek(SeekFrom::End(0))
+            .map_err(failed("find the size of", &self.path))
     }
 
     /// Who uses the device.
     fn busy(&self) -> DatastoreError {
         let device = self.path.clone();
-        let number = self.path.metadata().map(|metadata| {
-            let number = metadata.rdev();
-            format!("{}:{}", libc::major(number), libc::minor(number))
-        });
-        let Ok(number) = number else {
-            return DatastoreError::Held { device, holders: "another program".into() };
-        };
-        if let Some(mount) = mount_of(&number) {
-            return DatastoreError::Mounted { device, mount };
+        match Holder::of(&device) {
+            Holder::Mount(mount) => DatastoreError::Mounted { device, mount },
+            Holder::Others(holders) => DatastoreError::Held { device, holders },
         }
-        let holders: Vec<String> =
-            std::fs::read_dir(format!("/sys/dev/block/{number}/holders"))
-                .into_iter()
-                .flatten()
-                .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.into()))
-                .collect();
-        let holders = match holders.is_empty() {
-            true => "the system (a mounted partition, swap, md or LVM)".into(),
-            false => holders.join(", "),
-        };
-        DatastoreError::Held { device, holders }
     }
 
     pub(super) fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
@@ -111,12 +96,4 @@ impl Device {
         };
         write().map_err(failed("write the sidecar of", &self.path))
     }
-}
-
-/// Where the device with this number is mounted.
-fn mount_of(number: &str) -> Option<String> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mut fields = mounts.lines().map(|line| line.split(' '));
-    let mut of_device = fields.find(|fields| fields.clone().nth(2) == Some(number))?;
-    of_device.nth(4).map(str::to_owned)
 }

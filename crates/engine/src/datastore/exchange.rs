@@ -55,9 +55,28 @@ impl Exchange {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<(), DatastoreError> {
+        self.read_in(offset, buf, false)
+    }
+
+    /// The same in one piece, if the server lets us ask for that: then it reads, and does
+    /// not only look where nothing is.
+    pub(super) fn read_at_once(
+        &mut self,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(), DatastoreError> {
+        self.read_in(offset, buf, self.offers(TransmissionFlags::SEND_DF))
+    }
+
+    fn read_in(
+        &mut self,
+        offset: u64,
+        buf: &mut [u8],
+        df: bool,
+    ) -> Result<(), DatastoreError> {
         let len = u32::try_from(buf.len()).unwrap_or(u32::MAX);
         let mut pieces = ReadPieces::new(offset, len);
-        self.send(Command::Read { offset, len, df: false }, &[])?;
+        self.send(Command::Read { offset, len, df }, &[])?;
         loop {
             let head = self.head()?;
             match head {

@@ -41,7 +41,7 @@ impl Medium {
         }
     }
 
-    fn capacity(&self) -> u64 {
+    pub(super) fn capacity(&self) -> u64 {
         match &self.kind {
             Kind::Device(device) => device.capacity,
             Kind::Remote(remote) => remote.capacity,

@@ -40,10 +40,12 @@ use std::path::{Path, PathBuf};
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
+pub use remote::Visit;
 pub use removal::{Known, Removed, remove_known};
 
 use sterna_core::Mark;
 
+use crate::ground::Ground;
 use crate::image::{Beside, FileIdentity, ImageSpec};
 use crate::sidecar::slots::Origin;
 use crate::sidecar::{Identity, Role, SidecarError};
@@ -195,6 +197,36 @@ impl Datastore {
     /// Where it is.
     pub fn location(&self) -> &Location {
         &self.location
+    }
+
+    /// What a device lies on, as that was when it was opened. Nothing of other kinds.
+    pub fn ground(&self) -> Option<&Ground> {
+        let Place::Medium(medium) = &self.place else { return None };
+        match &medium.kind {
+            Kind::Device(device) => Some(&device.ground),
+            Kind::Remote(_) => None,
+        }
+    }
+
+    /// The size of a device or an export, as that was when it was opened.
+    pub fn size_at_opening(&self) -> Option<u64> {
+        match &self.place {
+            Place::Directory(_) => None,
+            Place::Medium(medium) => Some(medium.capacity()),
+        }
+    }
+
+    /// Does something while there is a connection to its server, if it is an export:
+    /// servers have files open for as long as somebody is connected.
+    pub fn connected<T>(
+        &self,
+        then: impl FnOnce(Option<Visit>) -> T,
+    ) -> Result<T, DatastoreError> {
+        let Place::Medium(medium) = &self.place else { return Ok(then(None)) };
+        match &medium.kind {
+            Kind::Remote(remote) => Ok(then(Some(remote.visit()?))),
+            Kind::Device(_) => Ok(then(None)),
+        }
     }
 
     /// What it has; an error if it is gone or cannot be read.

@@ -52,6 +52,7 @@ mod order;
 mod patch;
 mod promise;
 mod waiting;
+mod watch;
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -69,6 +70,7 @@ pub(crate) use self::patch::{BLOCK, Edges};
 use self::promise::Promise;
 pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
+use self::watch::Watches;
 use crate::export::memory::Strain;
 use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
@@ -205,6 +207,7 @@ pub(crate) struct Core {
     bounce: BounceBuffers,
     /// What its clients' commands hold of the reactor's memory.
     pub(crate) holds: Rc<Holds>,
+    pub(crate) watches: Watches,
 }
 
 impl Disk {
@@ -236,6 +239,7 @@ impl Disk {
             copies: HashMap::new(),
             bounce: BounceBuffers::default(),
             holds: Rc::default(),
+            watches: Watches::default(),
         };
         Disk { core, route: Route::Direct }
     }
@@ -263,6 +267,7 @@ impl Disk {
     ) {
         let (core, client) = (&mut self.core, origin.client);
         let progress = Progress::Waiting;
+        core.watches.comes(&op);
         core.waiting.begin(&op);
         let promised = core.promise.now();
         let request = Request { origin, op, arrived: came, progress, promised };

@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex};
 
 use sterna_core::durability::Cached;
 
+use super::claim::ImageClaim;
 use super::clone;
 use super::open::{Files, open};
 use super::{
@@ -68,7 +69,7 @@ impl Opened for OpenedFile {
     }
 
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let Files { buffered, direct, seek, held, at_once, size, align } = self.0;
+        let Files { claim, buffered, direct, seek, held, at_once, size, align } = self.0;
         Box::new(FileImage {
             id,
             size,
@@ -78,6 +79,7 @@ impl Opened for OpenedFile {
             buffered: Fd::stored(buffered, false),
             seek,
             named: held,
+            _claim: claim,
             flights: Slab::new(),
             held: VecDeque::new(),
             cache: Cached::default(),
@@ -99,6 +101,8 @@ struct FileImage {
     seek: Arc<Stored>,
     /// The file with its name.
     named: Arc<HeldFile>,
+    /// Held for as long as the image is open.
+    _claim: Option<ImageClaim>,
     flights: Slab<Flight>,
     /// Writes that wait in the lane.
     held: VecDeque<(Ticket, ImageOp)>,

@@ -22,6 +22,7 @@ use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Statx, StatxFlags, seek, stat
 use sterna_core::Bytes;
 
 use super::writers;
+use crate::ground::Ground;
 use crate::io::Stored;
 
 const NANOS: u64 = 1_000_000_000;
@@ -152,6 +153,7 @@ pub struct HeldFile {
     path: PathBuf,
     file: Arc<Stored>,
     identity: FileIdentity,
+    ground: Ground,
     /// The least length that was seen.
     shortest: AtomicU64,
 }
@@ -159,9 +161,9 @@ pub struct HeldFile {
 impl HeldFile {
     /// A file that was opened by this path.
     pub(super) fn new(path: &Path, file: Arc<Stored>) -> io::Result<HeldFile> {
-        let identity = FileIdentity::of(&*file)?;
+        let (identity, ground) = (FileIdentity::of(&*file)?, Ground::of(&*file)?);
         let shortest = AtomicU64::new(u64::MAX);
-        Ok(HeldFile { path: path.into(), file, identity, shortest })
+        Ok(HeldFile { path: path.into(), file, identity, ground, shortest })
     }
 
     /// By which it was opened.
@@ -172,6 +174,11 @@ impl HeldFile {
     /// What it is known by.
     pub fn identity(&self) -> &FileIdentity {
         &self.identity
+    }
+
+    /// What its bytes lie on, as that was when it was opened.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
     }
 
     /// Whether it can be known of it, when it is opened, who else has it open for writing.

@@ -15,6 +15,7 @@
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
 mod budget;
+pub(crate) mod claim;
 mod clone;
 mod emulated;
 mod emulator;
@@ -25,6 +26,7 @@ mod layer;
 mod lock;
 pub(crate) mod nbd;
 mod open;
+mod openers;
 #[cfg(test)]
 mod rig;
 mod shaped;
@@ -44,6 +46,7 @@ use crate::timer::Timers;
 pub use budget::Budget;
 pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub use lock::is_used;
+pub use openers::Opener;
 pub(crate) use writers::written_by_others;
 
 /// How to open an image.

@@ -2,7 +2,7 @@
 //!
 //! It is opened three times by its path, under which somebody may put another file in
 //! between: all three must be one file. And no link to a file is an image, as it may lead
-//! elsewhere tomorrow; to a device, links lead by custom.
+//! elsewhere tomorrow; to a device, links lead by custom. A device is claimed (`claim`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::OpenError;
+use super::claim::{ClaimError, Holder, ImageClaim};
 use super::identity::{FileIdentity, HeldFile};
 use super::lock::{self, Lock};
 use crate::io::{Crew, Stored};
@@ -37,6 +38,8 @@ const OF_THIS_MACHINE: [i64; 4] = [
 
 /// The descriptors of an image, and what they need.
 pub(super) struct Files {
+    /// Of a device: `buffered` is a descriptor of this.
+    pub(super) claim: Option<ImageClaim>,
     pub(super) buffered: Stored,
     /// Past the page cache, if that was asked for and can be had.
     pub(super) direct: Option<Stored>,
@@ -67,6 +70,10 @@ pub(super) fn open(
             "it is neither a regular file nor a block device",
         ));
     }
+    let (claim, buffered) = match kind.is_block_device() {
+        true => claimed(path, crew)?,
+        false => (None, buffered),
+    };
     match lock::take(&buffered) {
         Ok(Lock::Ours) => {}
         Ok(Lock::Unknown) => crew.set_unlocked(),
@@ -107,6 +114,7 @@ pub(super) fn open(
     let seek = Arc::new(stored(seek));
     let held = HeldFile::new(path, Arc::clone(&seek)).map_err(failed)?;
     Ok(Files {
+        claim,
         buffered: stored(buffered),
         direct: direct.filter(|_| align > 0).map(stored),
         seek,
@@ -115,6 +123,24 @@ pub(super) fn open(
         size,
         align: align.max(1),
     })
+}
+
+/// Claims a device; gives a descriptor that has the claim with it.
+fn claimed(
+    path: &Path,
+    crew: &Arc<Crew>,
+) -> Result<(Option<ImageClaim>, File), OpenError> {
+    let claim = ImageClaim::of(path, crew).map_err(|error| match error {
+        ClaimError::Busy => OpenError::new(path.display(), Holder::of(path)),
+        ClaimError::Ours(node) => {
+            let node = node.display();
+            let reason = format!("another disk of this Sterna has it open as {node}");
+            OpenError::new(path.display(), reason)
+        }
+        ClaimError::Failed(error) => OpenError::new(path.display(), error),
+    })?;
+    let file = claim.file().map_err(|error| OpenError::new(path.display(), error))?;
+    Ok((Some(claim), file))
 }
 
 /// Opens past the page cache; `None` if the file system does not know how.

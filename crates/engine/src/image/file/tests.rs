@@ -74,6 +74,7 @@ fn rig(align: Option<u32>) -> Rig {
     let file = || Stored::new(named.reopen().unwrap(), &Arc::default(), true);
     let seek = Arc::new(file());
     let files = Files {
+        claim: None,
         buffered: file(),
         direct: align.map(|_| file()),
         held: Arc::new(HeldFile::new(named.path(), Arc::clone(&seek)).unwrap()),
