@@ -188,7 +188,7 @@ impl Parsed {
                 named(None, above.last().cloned().unwrap_or_default());
             }
             UseTree::Name(name) => {
-                named(Some(name.ident.to_string()), name.ident.to_string())
+                named(Some(name.ident.to_string()), name.ident.to_string());
             }
             UseTree::Rename(name) if name.ident == "self" => {
                 named(None, name.rename.to_string());
