@@ -41,6 +41,7 @@ pub use figures::DiskWindow;
 pub use ground::{Ground, Shared};
 pub use image::{
     Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener, is_used,
+    opened_by_others,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;

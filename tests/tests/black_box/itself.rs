@@ -93,6 +93,24 @@ fn a_disk_does_not_move_to_a_server_that_has_its_image() {
 }
 
 #[test]
+fn nothing_goes_to_a_server_that_has_the_image_of_another_disk() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let before = a_disk(&stage);
+    stage.disk("web", 8 * MIB);
+    let image = stage.here.join("db.raw");
+    let server = Nbdkit::on_file(&stage.scratch, "same", &image, &[]);
+    stage.datastore("same", server.location());
+    for line in ["migrate web --to same", "disk create new --size 8M --on same"] {
+        let refused = stage.daemon.sterna(line);
+        refused.fails_with(&[
+            "nbdkit (process",
+            "has the image of disk db open for writing",
+        ]);
+    }
+    assert!(content(&image) == before);
+}
+
+#[test]
 fn the_daemons_own_exports_are_no_datastores() {
     let stage = Stage::new();
     stage.disk("db", MIB);

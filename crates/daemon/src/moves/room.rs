@@ -49,7 +49,7 @@ impl Moves {
         self.storage.check_is_no_disk(to)?;
         to.must_answer()?;
         let store = to.open()?;
-        self.storage.check_has_no_other_name(disk, to, &store)?;
+        self.storage.check_has_no_other_name(to, &store)?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)
     }

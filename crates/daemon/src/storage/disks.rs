@@ -98,6 +98,7 @@ impl Storage {
         let shelf = self.shelf(&record.datastore)?;
         shelf.must_answer()?;
         let store = shelf.open()?;
+        self.check_has_no_other_name(&shelf, &store)?;
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| shelf.refused(&error))?;

@@ -17,8 +17,8 @@
 //! cache, or has at another place, does not come.
 //!
 //! **Programs** that give an image another name (a file system in user space, a server of
-//! the image's file) have it open for writing. So no disk moves to a device or a server
-//! while another program has its image so. What a server on another machine does, the kernel
+//! the image's file) have it open for writing. So nothing goes to a device or a server
+//! while another program has the image of any disk so. What a server on another machine does, the kernel
 //! itself, or a program that this daemon may not look at, is not seen: for that, a move keeps
 //! an old image that another program can write to (`moves::end`).
 
@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_engine::datastore::{Datastore, Location};
-use sterna_engine::{Ground, Opener, description};
+use sterna_engine::{Ground, Opener, description, opened_by_others};
 use sterna_os::random;
 use sterna_state::DiskRecord;
 
@@ -88,25 +88,31 @@ impl Storage {
         }
     }
 
-    /// Refuses to move a disk to a server or a device while another program has the disk's
-    /// image open for writing: it may be the one that gives the image its other name.
+    /// Refuses a server or a device while another program has the image of a disk open for
+    /// writing: it may be the one that gives that image its other name.
     pub(crate) fn check_has_no_other_name(
         &self,
-        disk: &DiskRecord,
         to: &Shelf,
         store: &Arc<Datastore>,
     ) -> Result<()> {
         if store.holds_many() {
             return Ok(());
         }
-        let Some(image) = self.engine.held(disk.id).ok().flatten() else { return Ok(()) };
-        let (store, ground) = (store.clone(), image.ground().clone());
+        let mut disks = Vec::new();
+        let mut grounds = Vec::new();
+        for disk in self.store.disks()? {
+            let Some(image) = self.engine.held(disk.id).ok().flatten() else { continue };
+            grounds.push(image.ground().clone());
+            disks.push(disk);
+        }
+        let store = store.clone();
         // Servers have files open while somebody is connected.
-        let asked = Patience::default()
-            .ask(ASKING, move || store.connected(|_connection| ground.opened_by()));
+        let asked = Patience::default().ask(ASKING, move || {
+            store.connected(|_connection| opened_by_others(&grounds))
+        });
         let found = asked.answer().ok_or_else(|| silent(to))?;
         match found.map_err(|error| to.refused(&error))? {
-            Some(opener) => Err(is_open(disk, to, &opener)),
+            Some((at, opener)) => Err(is_open(&disks[at], to, &opener)),
             None => Ok(()),
         }
     }

@@ -46,7 +46,7 @@ use crate::timer::Timers;
 pub use budget::Budget;
 pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub use lock::is_used;
-pub use openers::Opener;
+pub use openers::{Opener, opened_by_others};
 pub(crate) use writers::written_by_others;
 
 /// How to open an image.

@@ -1,4 +1,4 @@
-//! Which other program has the bytes of an image open for writing.
+//! Which other program has the bytes of images open for writing.
 //!
 //! A server of files, a file system in user space, or an NBD server that has an image open
 //! for writing may give it another name: a copy there would be a copy onto itself. While the
@@ -50,81 +50,84 @@ impl fmt::Display for Opener {
     }
 }
 
-impl Ground {
-    /// Another program that has a file or device open for writing on which this lies. Takes
-    /// as long as looking through all open files takes.
-    pub fn opened_by(&self) -> Option<Opener> {
-        let until = Instant::now() + LOOK_MAX;
-        for _ in 0..ROUNDS {
-            let (pid, fd) = self.look(until)?;
-            let stays = || self.is_opened(pid, &fd);
-            let tries = (0..TRIES).all(|_| {
-                thread::sleep(PAUSE);
-                stays()
-            });
-            if tries {
-                let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-                let name = name.unwrap_or_default().trim().to_owned();
-                return Some(Opener { pid, name });
+/// Another program that has a file or device open for writing on which one of these lies,
+/// and which of them that is. Takes as long as looking through all open files takes.
+pub fn opened_by_others(grounds: &[Ground]) -> Option<(usize, Opener)> {
+    let until = Instant::now() + LOOK_MAX;
+    for _ in 0..ROUNDS {
+        let (at, pid, fd) = look(grounds, until)?;
+        let stays = (0..TRIES).all(|_| {
+            thread::sleep(PAUSE);
+            Written::of(pid, &fd).is_some_and(|opened| opened.is_on(&grounds[at]))
+        });
+        if stays {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+            let name = name.unwrap_or_default().trim().to_owned();
+            return Some((at, Opener { pid, name }));
+        }
+    }
+    None
+}
+
+/// One of the grounds, and the process and its descriptor that have it open.
+fn look(grounds: &[Ground], until: Instant) -> Option<(usize, u32, String)> {
+    let own = std::process::id();
+    let names = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
+    for process in names("/proc") {
+        let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = pid.filter(|pid| *pid != own) else { continue };
+        for fd in names(&format!("/proc/{pid}/fd")) {
+            if Instant::now() >= until {
+                tracing::warn!("not all open files were looked through in time");
+                return None;
+            }
+            let Some(fd) = fd.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            let Some(opened) = Written::of(pid, &fd) else { continue };
+            if let Some(at) = grounds.iter().position(|ground| opened.is_on(ground)) {
+                return Some((at, pid, fd));
             }
         }
-        None
     }
+    None
+}
 
-    /// A process, and its descriptor.
-    fn look(&self, until: Instant) -> Option<(u32, String)> {
-        let own = std::process::id();
-        let names = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
-        for process in names("/proc") {
-            let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
-            let Some(pid) = pid.filter(|pid| *pid != own) else { continue };
-            for fd in names(&format!("/proc/{pid}/fd")) {
-                if Instant::now() >= until {
-                    tracing::warn!("not all open files were looked through in time");
-                    return None;
-                }
-                let Some(fd) = fd.file_name().to_str().map(str::to_owned) else {
-                    continue;
-                };
-                if self.is_opened(pid, &fd) {
-                    return Some((pid, fd));
-                }
-            }
-        }
-        None
-    }
+/// What a descriptor that is open for writing leads to.
+struct Written {
+    path: String,
+    /// The number of its file, if the kernel tells it (since Linux 5.14); of a device it is
+    /// the number of its node.
+    number: Option<u64>,
+}
 
-    /// Whether a descriptor of a process is open for writing, and to what this lies on.
-    fn is_opened(&self, pid: u32, fd: &str) -> bool {
+impl Written {
+    fn of(pid: u32, fd: &str) -> Option<Written> {
         let path = format!("/proc/{pid}/fd/{fd}");
         // Sockets, pipes and their like have no path.
-        let named = fs::read_link(&path);
-        if !named.is_ok_and(|named| named.starts_with("/")) {
-            return false;
-        }
-        let Ok(info) = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")) else {
-            return false;
-        };
-        if !writes(&info) {
-            return false;
-        }
-        // Since Linux 5.14; of a device it is the number of its node.
-        let is_other = number(&info).is_some_and(|number| !self.has_file_number(number));
-        if is_other && !self.has_device() {
+        let named = fs::read_link(&path).ok().filter(|named| named.starts_with("/"));
+        named?;
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+        writes(&info).then(|| Written { path, number: number(&info) })
+    }
+
+    fn is_on(&self, ground: &Ground) -> bool {
+        let is_other = self.number.is_some_and(|number| !ground.has_file_number(number));
+        if is_other && !ground.has_device() {
             return false;
         }
         let asked = StatxFlags::TYPE | StatxFlags::INO;
-        let Ok(found) = statx(CWD, Path::new(&path), AtFlags::STATX_DONT_SYNC, asked)
-        else {
+        let path = Path::new(&self.path);
+        let Ok(found) = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked) else {
             return false;
         };
         match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::BlockDevice => {
-                self.is_on_device(makedev(found.stx_rdev_major, found.stx_rdev_minor))
+                ground.is_on_device(makedev(found.stx_rdev_major, found.stx_rdev_minor))
             }
             FileType::RegularFile => {
                 let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-                self.is_on_file(device, found.stx_ino)
+                ground.is_on_file(device, found.stx_ino)
             }
             _ => false,
         }
@@ -171,21 +174,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("db.raw");
         let own = File::create(&path).unwrap();
-        let ground = Ground::of(&own).unwrap();
-        assert_eq!(ground.opened_by(), None);
+        let other = tempfile::tempfile().unwrap();
+        let grounds = [&other, &own].map(|file| Ground::of(file).unwrap());
+        assert_eq!(opened_by_others(&grounds), None);
         let running = |file: File| {
             let mut child = Command::new("cat");
             child.stdin(Stdio::piped()).stdout(file).spawn().unwrap()
         };
         let mut reader = running(File::open(&path).unwrap());
-        assert_eq!(ground.opened_by(), None);
+        assert_eq!(opened_by_others(&grounds), None);
         let mut writer = running(File::options().write(true).open(&path).unwrap());
-        let found = ground.opened_by().expect("somebody has it open");
-        assert_eq!((found.pid, found.name.as_str()), (writer.id(), "cat"));
+        let (at, found) = opened_by_others(&grounds).expect("somebody has it open");
+        assert_eq!((at, found.pid, found.name.as_str()), (1, writer.id(), "cat"));
         for child in [&mut reader, &mut writer] {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        assert_eq!(ground.opened_by(), None);
+        assert_eq!(opened_by_others(&grounds), None);
     }
 }
