@@ -37,23 +37,28 @@ fn of_block_device(value: &str) -> Vec<Client> {
         return found;
     }
     let options = options(value);
-    let of = |key: &str| {
-        let find = |wanted: &str| options.iter().find(|(key, _)| key == wanted);
-        find(key)
-            .or_else(|| find(&format!("file.{key}")))
-            .map(|(_, value)| value.as_str())
+    let find = |wanted: &str| {
+        let found = options.iter().find(|(key, _)| key == wanted);
+        found.map(|(_, value)| value.as_str())
     };
-    let reconnects = is_some_time(of("reconnect-delay"));
-    let named = options.iter().find(|(key, _)| key == "file");
-    let (export, socket) = match named.and_then(|(_, file)| of_uri(file)) {
-        Some(both) => both,
-        None => match (of("server.path").or(of("path")), of("driver")) {
-            (Some(path), Some("nbd")) => (of("export").unwrap_or(""), path),
-            _ => return Vec::new(),
+    // The client may be below a format: `driver=raw,file.driver=nbd`.
+    let is_nbd = |(key, value): &&(String, String)| {
+        value == "nbd" && (key == "driver" || key.ends_with(".driver"))
+    };
+    let driver = options.iter().find(is_nbd).map(|(key, _)| key.as_str());
+    let prefix = driver.and_then(|key| key.strip_suffix("driver"));
+    let of = |key: &str| find(&format!("{}{key}", prefix.unwrap_or("file.")));
+    let delay = of("reconnect-delay").or_else(|| find("reconnect-delay"));
+    let reconnects = is_some_time(delay);
+    let (export, socket) = match (find("file").and_then(of_uri), prefix) {
+        (Some(named), _) => named,
+        (None, Some(_)) => match of("server.path").or_else(|| of("path")) {
+            Some(path) => (of("export").unwrap_or_default().to_owned(), path.to_owned()),
+            None => return Vec::new(),
         },
+        (None, None) => return Vec::new(),
     };
-    let export = Some(export.to_owned());
-    vec![Client { socket: socket.to_owned(), export, reconnects }]
+    vec![Client { socket, export: Some(export), reconnects }]
 }
 
 /// All NBD clients in a block device and those below it.
@@ -84,15 +89,30 @@ fn of_chardev(value: &str) -> Option<Client> {
     Some(Client { socket, export: None, reconnects })
 }
 
-/// `nbd+unix:///EXPORT?socket=PATH`, and QEMU's older `nbd:unix:PATH:exportname=EXPORT`.
-fn of_uri(file: &str) -> Option<(&str, &str)> {
+/// `nbd+unix:///EXPORT?socket=PATH`, and QEMU's older `nbd:unix:PATH:exportname=EXPORT`:
+/// the export and the socket.
+fn of_uri(file: &str) -> Option<(String, String)> {
     if let Some(rest) = file.strip_prefix("nbd+unix://") {
         let (export, socket) = rest.split_once("?socket=")?;
-        return Some((export.strip_prefix('/').unwrap_or(export), socket));
+        return Some((unescaped(export.strip_prefix('/').unwrap_or(export)), unescaped(socket)));
     }
     let rest = file.strip_prefix("nbd:unix:")?;
     let (socket, export) = rest.split_once(":exportname=").unwrap_or((rest, ""));
-    Some((export, socket))
+    Some((export.to_owned(), socket.to_owned()))
+}
+
+/// A part of a URI in which `%20` is a space.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend(before.bytes());
+        let escaped = after.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(escaped.unwrap_or(b'%'));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    bytes.extend(rest.bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn is_some_time(value: Option<&str>) -> bool {
@@ -156,6 +176,12 @@ mod tests {
             ("--blockdev", "driver=nbd,path=/run/n.sock,export=db,reconnect-delay=0"),
             ("-drive", "file=nbd+unix:///db?socket=/run/n.sock,if=virtio"),
             ("-drive", "if=none,file=nbd:unix:/run/n.sock:exportname=db"),
+            ("-drive", "file=nbd+unix:///d%62?socket=/run/n%2Esock"),
+            (
+                "-blockdev",
+                "driver=raw,node-name=a,file.driver=nbd,file.server.type=unix,\
+                 file.server.path=/run/n.sock,file.export=db",
+            ),
             (
                 "-drive",
                 "file.driver=nbd,file.server.type=unix,file.server.path=/run/n.sock,\

@@ -122,7 +122,7 @@ fn read_folder(folder: &Path, path: &[String], modules: &mut BTreeMap<Module, Pa
         let file = entry.expect("an entry").path();
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if file.is_dir() {
-            if name != "bin" {
+            if !["bin", "tests"].contains(&name.as_str()) {
                 read_folder(&file, &child(path, &name), modules);
             }
         } else if file.extension().is_some_and(|it| it == "rs") && name != "tests" {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use sterna_api::{Error, Provision, Result};
+use sterna_api::{Error, ErrorCode, Provision, Result};
 use sterna_core::mirror::{Control, Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{ImageSpec, MigrateError};
@@ -373,9 +373,10 @@ impl Moves {
         // Here the job's turn is held, so nothing may wait for what hangs.
         shelf.must_answer().map_err(unreachable)?;
         let store = shelf.get().map_err(unreachable)?;
-        self.storage
-            .check_is_no_disk(&shelf)
-            .map_err(|error| obstacle(error, "free the datastore", repair))?;
+        self.storage.check_is_no_disk(&shelf).map_err(|error| match error.code {
+            ErrorCode::Unavailable => unreachable(error),
+            _ => obstacle(error, "free the datastore", repair),
+        })?;
         let image = shelf.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         shelf

@@ -61,6 +61,7 @@ impl Moves {
         self.storage.descriptors.check_move("a move")?;
         let to = self.storage.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
+        let placing = self.storage.placing(&to);
         let store = self.check_takes(&disk, &to, request.provision)?;
         let lately = self.storage.samples.of_disk(disk.id, RECENT);
         let (forecast, experience) = self.forecast(&disk, request, &guard, &lately);
@@ -68,6 +69,7 @@ impl Moves {
         let mut record = new_record(&disk, request, guard, before);
         record.forecast = Some(forecast);
         record.id = self.storage.store.add_migration(record.clone())?;
+        drop(placing);
         let job = self.job_with(&record, experience);
         let _turn = lock(&job.turn);
         lock(&job.state).began = Some(began);

@@ -5,13 +5,19 @@
 //! says whether it was told. Nothing is known of a client on another machine, of one that
 //! was added over QMP, and of processes that this user may not see.
 
+use std::time::Duration;
+
 use sterna_api::Warning;
 use sterna_os::processes;
 use sterna_qemu::command_line::{Client, clients};
 use sterna_state::DiskRecord;
 
 use super::Server;
+use crate::storage::patience::Patience;
 use crate::storage::places::NbdPlace;
+
+/// How long the kernel may take. People wait for the status.
+const ASKING: Duration = Duration::from_millis(500);
 
 /// What QEMU's program is called; the second on Proxmox VE.
 const QEMU: [&str; 2] = ["qemu", "kvm"];
@@ -19,7 +25,10 @@ const QEMU: [&str; 2] = ["qemu", "kvm"];
 impl Server {
     /// A warning for each QEMU with a disk that it will not connect to again.
     pub(super) fn will_not_reconnect(&self, disks: &[DiskRecord]) -> Vec<Warning> {
-        let running = QEMU.into_iter().flat_map(processes::started);
+        let running = || QEMU.into_iter().flat_map(processes::started).collect::<Vec<_>>();
+        // The kernel does not say how a process was started that hangs in the kernel itself.
+        let running = Patience::default().ask(ASKING, running).answer().unwrap_or_default();
+        let running = running.into_iter();
         let given_up = running.flat_map(|(pid, arguments)| {
             clients(&arguments).into_iter().map(move |client| (pid, client))
         });

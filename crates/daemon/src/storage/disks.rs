@@ -98,11 +98,17 @@ impl Storage {
         let shelf = self.shelf(&record.datastore)?;
         shelf.must_answer()?;
         let store = shelf.open()?;
+        let placing = self.placing(&shelf);
+        if placing.is_some() {
+            self.check_is_no_disk(&shelf)?;
+        }
         self.check_has_no_other_name(&shelf, &store)?;
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| shelf.refused(&error))?;
         let image = &created.image;
+        // Filling takes minutes. Its sidecar says meanwhile that the place is taken.
+        let placing = placing.filter(|_| wanted != Provision::ThickZeroed);
         let zeroed = match wanted {
             Provision::ThickZeroed => store.fill_zeroes(image, size, &mut |_| true),
             _ => Ok(()),
@@ -111,6 +117,7 @@ impl Storage {
             record.image = file_of(&store, image, &shelf)?;
             self.begin(&record, image, &shelf)
         });
+        drop(placing);
         if let Err(error) = finished {
             remove_leftover(&store, image, size);
             return Err(error);
@@ -208,12 +215,14 @@ impl Storage {
 
     /// Whether clients do not find a disk by its name.
     fn is_hidden(&self, disk: DiskId) -> Result<bool> {
-        let mut hidden = false;
-        self.users.ask(|user| {
-            hidden |= user.hides(disk)?;
-            Ok(())
-        })?;
-        Ok(hidden)
+        // Who hides one is there for as long as it does.
+        let mut hidden = Ok(false);
+        self.users.tell(|user| {
+            if matches!(hidden, Ok(false)) {
+                hidden = user.hides(disk);
+            }
+        });
+        hidden
     }
 
     pub(crate) fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
@@ -255,8 +264,13 @@ impl Storage {
             name: record.name,
             datastore: record.datastore,
         };
-        self.users.ask(|user| user.complete(id, &mut view))?;
-        Ok(view)
+        let mut completed = Ok(());
+        self.users.tell(|user| {
+            if completed.is_ok() {
+                completed = user.complete(id, &mut view);
+            }
+        });
+        completed.map(|()| view)
     }
 }
 

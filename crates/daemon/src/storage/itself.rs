@@ -23,13 +23,14 @@
 //! an old image that another program can write to (`moves::end`).
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
+use sterna_core::DiskId;
 use sterna_engine::datastore::{Datastore, Location};
 use sterna_engine::{Ground, Opener, description, opened_by_others};
-use sterna_os::random;
+use sterna_os::{lock, random};
 use sterna_state::DiskRecord;
 
 use crate::storage::Storage;
@@ -56,7 +57,22 @@ struct Precious {
     ground: Ground,
 }
 
+/// What was heard of a server.
+struct Heard {
+    /// How it describes its export.
+    says: Option<String>,
+    /// The disk to which all came that was read from it.
+    came: Option<DiskId>,
+}
+
 impl Storage {
+    /// Keeps others from looking for a place on a device or a server, until what goes there
+    /// is recorded: two that look at once would both find that nothing is there. Directories
+    /// need no such thing.
+    pub(crate) fn placing(&self, to: &Shelf) -> Option<MutexGuard<'_, ()>> {
+        (!to.is_shared()).then(|| lock(&self.placing))
+    }
+
     /// Whether a location is an export of this daemon.
     pub(crate) fn exports(&self, location: &Location) -> bool {
         self.places.nbd.iter().any(|place| place.serves(location))
@@ -79,11 +95,14 @@ impl Storage {
                 let ground = to.answer_to(move || Ground::at(&path))?;
                 ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))
             }
-            Location::Nbd(_) => match to.get() {
-                Ok(store) => self.check_passes_no_disk_on(to, &store),
-                // It is asked when it is opened.
-                Err(_) => Ok(()),
-            },
+            Location::Nbd(_) => {
+                to.must_answer()?;
+                match to.open() {
+                    Ok(store) => self.check_passes_no_disk_on(to, &store),
+                    // Nothing goes to what cannot be opened.
+                    Err(_) => Ok(()),
+                }
+            }
             Location::Directory(_) | Location::Array(_) => Ok(()),
         }
     }
@@ -117,28 +136,20 @@ impl Storage {
         }
     }
 
-    /// Refuses a server that passes on a disk of ours. One that does not answer does so as
-    /// well when it is used.
+    /// Refuses a server that passes on a disk of ours.
     fn check_passes_no_disk_on(&self, to: &Shelf, store: &Arc<Datastore>) -> Result<()> {
         let disks = self.store.disks()?;
-        let reads = picked(store.size_at_opening().unwrap_or(0))?;
-        let is_asked = !reads.is_empty();
-        let ids: Vec<_> = disks.iter().map(|disk| disk.id).collect();
-        let watched = self.engine.watch_reads(&ids, &reads);
-        let store = store.clone();
-        let asked = Patience::default().ask(ASKING, move || {
-            store.connected(|visit| {
-                let mut visit = visit?;
-                // What cannot be read does not come to a disk either.
-                let _ = reads.iter().try_for_each(|read| visit.read(read));
-                visit.description().map(str::to_owned)
-            })
-        });
-        let says = asked.answer().and_then(std::result::Result::ok).flatten();
-        let came = self.engine.reads_came(watched).filter(|_| is_asked);
+        let ids: Vec<DiskId> = disks.iter().map(|disk| disk.id).collect();
+        let mut heard = self.hear(to, store, &ids)?;
+        if heard.came.is_some() {
+            // An application may have read all of these places, too, while a slow server
+            // was waited for. It does not do so twice.
+            let again = self.hear(to, store, &ids)?;
+            heard.came = heard.came.filter(|came| again.came == Some(*came));
+        }
         let is_it = |disk: &DiskRecord| {
             let described = |says: &String| says.contains(&description(disk.id));
-            came == Some(disk.id) || says.as_ref().is_some_and(described)
+            heard.came == Some(disk.id) || heard.says.as_ref().is_some_and(described)
         };
         let Some(disk) = disks.into_iter().find(is_it) else { return Ok(()) };
         let message = format!(
@@ -147,6 +158,26 @@ impl Storage {
             disk.name
         );
         Err(Error::invalid(message).hint("choose another datastore"))
+    }
+
+    /// Asks a server what its export is, and reads from it.
+    fn hear(&self, to: &Shelf, store: &Arc<Datastore>, disks: &[DiskId]) -> Result<Heard> {
+        let reads = picked(store.size_at_opening().unwrap_or(0))?;
+        let watched = self.engine.watch_reads(disks, &reads);
+        let store = store.clone();
+        let asked = Patience::default().ask(ASKING, move || {
+            store.connected(|visit| {
+                let Some(mut visit) = visit else { return (None, false) };
+                let says = visit.description().map(str::to_owned);
+                let is_read = !reads.is_empty() && reads.iter().all(|it| visit.read(it).is_ok());
+                (says, is_read)
+            })
+        });
+        let answer = asked.answer();
+        let came = self.engine.reads_came(watched);
+        let answer = answer.ok_or_else(|| silent(to))?;
+        let (says, is_read) = answer.map_err(|error| to.refused(&error))?;
+        Ok(Heard { says, came: came.filter(|_| is_read) })
     }
 
     fn check_shares_nothing(&self, to: &Shelf, ground: &Ground) -> Result<()> {

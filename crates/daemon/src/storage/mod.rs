@@ -71,6 +71,8 @@ pub(crate) struct Storage {
     pub(crate) samples: Samples,
     pub(crate) lookout: Lookout,
     pub(crate) users: Users<dyn DiskUser>,
+    /// Whoever looks whether a device or a server is free holds this (`itself`).
+    placing: Mutex<()>,
     /// Dropped last, with the last share of the storage.
     _held: mpsc::Sender<Held>,
 }
@@ -104,6 +106,7 @@ impl Storage {
             samples: Samples::default(),
             lookout: Lookout::new(),
             users: Users::default(),
+            placing: Mutex::default(),
             _held: held,
         }
     }

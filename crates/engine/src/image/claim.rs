@@ -21,8 +21,14 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
 
 use crate::io::{Crew, Stored, closed};
+
+/// Whoever has a device for 100 ms has it.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The claims that are held, by the device's number. Each has a lock of its own: opening a
 /// device may take long.
@@ -72,14 +78,7 @@ impl Claim {
         if let Some(claim) = held.upgrade() {
             return Ok(claim);
         }
-        let file = match open(path) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                // Maybe it is one of ours that is just being closed.
-                closed();
-                open(path)?
-            }
-            opened => opened?,
-        };
+        let file = open_soon(path)?;
         if file.metadata()?.rdev() != number {
             let another = "another device has just been put there; try again";
             return Err(ClaimError::Failed(io::Error::other(another)));
@@ -93,6 +92,21 @@ impl Claim {
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
+}
+
+/// Opens a device that may be busy for a moment with a descriptor of ours: one that is just
+/// being closed, or that a child has until it comes to its `exec`.
+fn open_soon(path: &Path) -> io::Result<File> {
+    for _ in 0..TRIES {
+        match open(path) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                closed();
+                thread::sleep(PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+    open(path)
 }
 
 fn open(path: &Path) -> io::Result<File> {
