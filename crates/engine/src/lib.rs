@@ -40,8 +40,8 @@ pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
 pub use ground::{Ground, Shared};
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener, is_used,
-    opened_by_others,
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener,
+    is_used, opened_by_others,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;

@@ -94,7 +94,10 @@ fn of_chardev(value: &str) -> Option<Client> {
 fn of_uri(file: &str) -> Option<(String, String)> {
     if let Some(rest) = file.strip_prefix("nbd+unix://") {
         let (export, socket) = rest.split_once("?socket=")?;
-        return Some((unescaped(export.strip_prefix('/').unwrap_or(export)), unescaped(socket)));
+        return Some((
+            unescaped(export.strip_prefix('/').unwrap_or(export)),
+            unescaped(socket),
+        ));
     }
     let rest = file.strip_prefix("nbd:unix:")?;
     let (socket, export) = rest.split_once(":exportname=").unwrap_or((rest, ""));

@@ -161,7 +161,12 @@ impl Storage {
     }
 
     /// Asks a server what its export is, and reads from it.
-    fn hear(&self, to: &Shelf, store: &Arc<Datastore>, disks: &[DiskId]) -> Result<Heard> {
+    fn hear(
+        &self,
+        to: &Shelf,
+        store: &Arc<Datastore>,
+        disks: &[DiskId],
+    ) -> Result<Heard> {
         let reads = picked(store.size_at_opening().unwrap_or(0))?;
         let watched = self.engine.watch_reads(disks, &reads);
         let store = store.clone();
@@ -169,7 +174,8 @@ impl Storage {
             store.connected(|visit| {
                 let Some(mut visit) = visit else { return (None, false) };
                 let says = visit.description().map(str::to_owned);
-                let is_read = !reads.is_empty() && reads.iter().all(|it| visit.read(it).is_ok());
+                let is_read =
+                    !reads.is_empty() && reads.iter().all(|it| visit.read(it).is_ok());
                 (says, is_read)
             })
         });
