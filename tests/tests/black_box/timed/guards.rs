@@ -83,8 +83,11 @@ fn an_application_keeps_its_share_while_its_disk_moves() {
     let id = stage.daemon.migrate("a --to there --keep 97%");
     reaches(&stage, id, "learning");
     let beside = iops(&client.finish());
-    // Noise of a busy machine included.
-    assert!(beside > 0.85 * alone, "{beside} of {alone} IO/s");
+    // A copy without a guard takes its part of the disk, and is over in less.
+    let now = stage.daemon.migration(id);
+    assert!(now["ended"].is_null(), "{now:#}");
+    // The tests beside this one have their part in either figure.
+    assert!(beside > 0.75 * alone, "{beside} of {alone} IO/s");
     stage.daemon.completed(id);
     assert_eq!(stage.daemon.disk("a")["datastore"], "there");
 }
