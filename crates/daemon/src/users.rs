@@ -38,10 +38,19 @@ impl<T: ?Sized> Users<T> {
         })
     }
 
+    /// Asks all users that are there, until one fails: for what a service that has gone has
+    /// no part in.
+    pub(crate) fn ask_present(&self, ask: impl FnMut(&T) -> Result<()>) -> Result<()> {
+        self.present().iter().map(|user| &**user).try_for_each(ask)
+    }
+
     /// Tells all users that are there.
     pub(crate) fn tell(&self, tell: impl FnMut(&T)) {
-        let all: Vec<Arc<T>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
-        all.iter().map(|user| &**user).for_each(tell);
+        self.present().iter().map(|user| &**user).for_each(tell);
+    }
+
+    fn present(&self) -> Vec<Arc<T>> {
+        lock(&self.0).iter().filter_map(Weak::upgrade).collect()
     }
 }
 

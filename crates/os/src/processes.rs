@@ -6,18 +6,18 @@ use std::io::Read;
 /// A longer command line is cut: QEMU's, of a machine with a hundred disks, has some 50 KB.
 const LINE_MAX: u64 = 1 << 20;
 
-/// Processes whose program's name begins so, with their number and their arguments. Those
+/// Processes whose program's name begins like one of these, with number and arguments. Those
 /// that end meanwhile, or may not be seen, are left out.
-pub fn started(name: &str) -> Vec<(u32, Vec<String>)> {
+pub fn started(names: &[&str]) -> Vec<(u32, Vec<String>)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid: u32| Some((pid, arguments(pid, name)?))).collect()
+    numbers.filter_map(|pid: u32| Some((pid, arguments(pid, names)?))).collect()
 }
 
-fn arguments(pid: u32, name: &str) -> Option<Vec<String>> {
+fn arguments(pid: u32, names: &[&str]) -> Option<Vec<String>> {
     // Cheap, and enough for nearly all.
     let called = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    if !called.starts_with(name) {
+    if !names.iter().any(|name| called.starts_with(name)) {
         return None;
     }
     let mut line = Vec::new();
@@ -43,7 +43,7 @@ mod tests {
         let began = Instant::now();
         let mut is_found = false;
         while !is_found && began.elapsed() < Duration::from_secs(10) {
-            is_found = started("sleep").iter().any(is_it);
+            is_found = started(&["sleep"]).iter().any(is_it);
         }
         sleep.kill().unwrap();
         sleep.wait().unwrap();

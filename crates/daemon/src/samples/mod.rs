@@ -131,14 +131,12 @@ impl Samples {
 
     /// What a disk did in the last `span`, up to a day.
     pub(crate) fn of_disk(&self, disk: DiskId, span: Nanos) -> Summary {
-        let table = lock(&self.table);
-        table.disks.since(&disk, table.now, span)
+        self.look(span).disk(disk)
     }
 
     /// What a datastore's device did in the last `span`, up to a day.
     pub(crate) fn of_datastore(&self, datastore: &str, span: Nanos) -> Summary {
-        let table = lock(&self.table);
-        table.datastores.since(&datastore.to_owned(), table.now, span)
+        self.look(span).datastore(datastore).0
     }
 
     /// What a datastore's device can do; nothing if nothing is known of it.

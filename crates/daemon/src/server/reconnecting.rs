@@ -25,12 +25,10 @@ const QEMU: [&str; 2] = ["qemu", "kvm"];
 impl Server {
     /// A warning for each QEMU with a disk that it will not connect to again.
     pub(super) fn will_not_reconnect(&self, disks: &[DiskRecord]) -> Vec<Warning> {
-        let running =
-            || QEMU.into_iter().flat_map(processes::started).collect::<Vec<_>>();
         // The kernel does not say how a process was started that hangs in the kernel itself.
         let running =
-            Patience::default().ask(ASKING, running).answer().unwrap_or_default();
-        let running = running.into_iter();
+            Patience::default().ask(ASKING, || processes::started(&QEMU)).answer();
+        let running = running.unwrap_or_default().into_iter();
         let given_up = running.flat_map(|(pid, arguments)| {
             clients(&arguments).into_iter().map(move |client| (pid, client))
         });

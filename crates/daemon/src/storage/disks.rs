@@ -216,13 +216,12 @@ impl Storage {
     /// Whether clients do not find a disk by its name.
     fn is_hidden(&self, disk: DiskId) -> Result<bool> {
         // Who hides one is there for as long as it does.
-        let mut hidden = Ok(false);
-        self.users.tell(|user| {
-            if matches!(hidden, Ok(false)) {
-                hidden = user.hides(disk);
-            }
-        });
-        hidden
+        let mut hidden = false;
+        self.users.ask_present(|user| {
+            hidden |= user.hides(disk)?;
+            Ok(())
+        })?;
+        Ok(hidden)
     }
 
     pub(crate) fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
@@ -264,13 +263,8 @@ impl Storage {
             name: record.name,
             datastore: record.datastore,
         };
-        let mut completed = Ok(());
-        self.users.tell(|user| {
-            if completed.is_ok() {
-                completed = user.complete(id, &mut view);
-            }
-        });
-        completed.map(|()| view)
+        self.users.ask_present(|user| user.complete(id, &mut view))?;
+        Ok(view)
     }
 }
 
