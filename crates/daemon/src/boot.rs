@@ -6,9 +6,8 @@
 
 use std::env;
 
-use sterna_engine::boot::BootId;
-
 use sterna_api::{Error, Result};
+use sterna_engine::boot::BootId;
 
 /// The environment variable that replaces the kernel's boot id, for tests.
 const VARIABLE: &str = "STERNA_BOOT_ID";

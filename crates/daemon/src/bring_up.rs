@@ -11,14 +11,14 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
+use sterna_moves::Job;
 use sterna_os::lock;
+use sterna_runtime::threads;
 use sterna_state::{DiskRecord, MigrationRecord, Step};
+use sterna_storage::disks::{claim_of, identity};
+use sterna_storage::shelf::Shelf;
 
 use crate::daemon::Daemon;
-use crate::moves::Job;
-use crate::storage::disks::{claim_of, identity};
-use crate::storage::shelf::Shelf;
-use crate::threads;
 
 /// How long the start waits for disks that do not come up. Clients of the others
 /// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries

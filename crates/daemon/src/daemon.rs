@@ -17,17 +17,16 @@
 
 use std::sync::Arc;
 
+use sterna_machines::{Machines, VmUser};
+use sterna_moves::{MoveUser, Mover, Moves};
 use sterna_os::clock;
-
-use crate::log::Log;
-use crate::machines::{Machines, VmUser};
-use crate::moves::{MoveUser, Mover, Moves};
-use crate::planner::Planner;
-use crate::server::Server;
-use crate::server::http::Visitors;
-use crate::service_levels::ServiceLevels;
-use crate::storage::{DiskUser, Storage};
-use crate::tasks::Tasks;
+use sterna_planner::Planner;
+use sterna_runtime::log::Log;
+use sterna_runtime::tasks::Tasks;
+use sterna_server::Server;
+use sterna_server::http::Visitors;
+use sterna_service_levels::ServiceLevels;
+use sterna_storage::{DiskUser, Storage};
 
 /// The daemon.
 pub(crate) struct Daemon {

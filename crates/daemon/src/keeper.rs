@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::Connections;
+use sterna_moves::Job;
+use sterna_runtime::tasks::Task;
+use sterna_runtime::threads;
 use sterna_state::Figured;
 
 use crate::daemon::Daemon;
-use crate::moves::Job;
-use crate::tasks::Task;
-use crate::threads;
 
 /// How often what is offline is tried again.
 const RETRY: Duration = Duration::from_secs(5);

@@ -12,24 +12,24 @@ use sterna_api::{Error, Result, Status};
 use sterna_core::DiskId;
 use sterna_core::qos::ClassId;
 use sterna_engine::{Config, Engine, Listener, place};
+use sterna_moves::copies;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
+use sterna_planner::{drs, plans, storage_drs};
+use sterna_runtime::tasks::Task;
+use sterna_server::http;
+use sterna_server::http::Visitors;
+use sterna_service_levels::ServiceLevels;
 use sterna_state::Store;
+use sterna_storage::datastores::make_directory;
+use sterna_storage::places::{NbdPlace, Places};
+use sterna_storage::{Held, Storage, hours, lookout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::Daemon;
-use crate::moves::{self, copies};
-use crate::planner::{drs, plans, storage_drs};
-use crate::server::http;
-use crate::server::http::Visitors;
-use crate::service_levels::ServiceLevels;
 use crate::settings::Settings;
-use crate::storage::datastores::make_directory;
-use crate::storage::places::{NbdPlace, Places};
-use crate::storage::{self, Held, Storage, hours, lookout};
-use crate::tasks::Task;
-use crate::{boot, keeper, machines, service_levels, systemd};
+use crate::{boot, keeper, systemd};
 
 /// How long the daemon's own threads may take to end when it stops.
 const LAST_THREADS: Duration = Duration::from_secs(3);
@@ -236,16 +236,16 @@ impl Running {
 fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 13] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
-        storage::sampling(storage, class_of(levels)),
+        sterna_storage::sampling(storage, class_of(levels)),
         keeper::recording(daemon),
         keeper::retrying(daemon),
         lookout::looking(storage),
         copies::looking(moves),
         hours::recording(storage),
-        machines::looking(machines),
-        service_levels::switching(levels),
-        service_levels::cruising(levels),
-        moves::guarding(moves),
+        sterna_machines::looking(machines),
+        sterna_service_levels::switching(levels),
+        sterna_service_levels::cruising(levels),
+        sterna_moves::guarding(moves),
         storage_drs::balancing(planner),
         drs::looking(planner),
         plans::driving(planner),

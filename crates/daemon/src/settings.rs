@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use sterna_engine::IoChoice;
-
-use crate::log::Log;
+use sterna_runtime::log::Log;
 
 /// What `sterna serve` says.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! Which module uses which: the daemon's services along their arrows, and nothing in large
-//! circles. Whoever wants to understand one module need not read all.
+//! Which module uses which: no large circles, so that one module can be understood without
+//! all others. (`arrows` has the same for rooms.)
 //!
 //! Modules that stand side by side in one folder are compared, each with all that is below
 //! it. If they use each other in a circle, none can be read, tested or moved without the
@@ -33,53 +33,6 @@ const KNOWN: [(&str, &str, &[&str]); 2] = [
     ),
     ("engine", "export", &["command", "connection", "ranged", "stream"]),
 ];
-
-/// `module → modules that it uses` among the daemon's, but for those that wire the others:
-/// what `daemon/src/daemon.rs` draws of the services, and what these are made of.
-const SERVICES: [(&str, &[&str]); 15] = [
-    ("boot", &[]),
-    ("figures", &[]),
-    ("log", &[]),
-    ("machines", &["figures", "moves", "storage", "tasks", "threads", "users"]),
-    ("moves", &["figures", "samples", "storage", "tasks", "threads", "users"]),
-    (
-        "planner",
-        &[
-            "figures",
-            "machines",
-            "moves",
-            "samples",
-            "service_levels",
-            "storage",
-            "tasks",
-            "threads",
-        ],
-    ),
-    ("samples", &[]),
-    (
-        "server",
-        &[
-            "log",
-            "machines",
-            "moves",
-            "planner",
-            "samples",
-            "service_levels",
-            "storage",
-            "tasks",
-        ],
-    ),
-    ("service_levels", &["moves", "samples", "storage", "tasks"]),
-    ("settings", &["log"]),
-    ("storage", &["figures", "samples", "tasks", "users"]),
-    ("systemd", &[]),
-    ("tasks", &["threads"]),
-    ("threads", &[]),
-    ("users", &[]),
-];
-
-/// The daemon's modules that wire the others.
-const WIRING: [&str; 4] = ["bring_up", "daemon", "keeper", "serve"];
 
 type Modules = BTreeMap<String, BTreeSet<String>>;
 
@@ -149,17 +102,6 @@ fn modules_side_by_side_use_each_other_in_no_large_circle() {
         (name.to_owned(), folder.to_owned(), owned(circle))
     });
     assert_eq!(found, known, "circles of modules, by crate and folder");
-}
-
-#[test]
-fn the_daemons_services_use_each_other_along_the_arrows_only() {
-    let daemon = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/daemon/src");
-    let mut modules = siblings(&Source::read(Path::new(daemon)), &[]);
-    modules.retain(|name, _| !WIRING.contains(&name.as_str()));
-    let named = |(name, uses): (&'static str, &[&str])| {
-        (name.to_owned(), uses.iter().map(ToString::to_string).collect())
-    };
-    assert_eq!(modules, SERVICES.map(named).into(), "who uses whom in the daemon");
 }
 
 #[test]

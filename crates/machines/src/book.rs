@@ -1,0 +1,179 @@
+//! Machines, as the API's requests see them.
+
+use std::path::PathBuf;
+
+use sterna_api::{AddVm, Error, Result, Vm};
+use sterna_os::{clock, lock};
+use sterna_qemu::Identity;
+use sterna_state::{Reach, Step, VmRecord};
+use sterna_storage::datastores::check_name;
+
+use super::look::{Look, look};
+use crate::Machines;
+
+impl Machines {
+    /// All machines, by name.
+    pub fn list_vms(&self) -> Result<Vec<Vm>> {
+        let records = self.storage.store.vms()?;
+        let datastores = self.storage.store.datastores()?;
+        let looks = self.vms.ask_all(&records, |link| async move { look(&link).await });
+        self.note_sights(looks.iter().map(|(vm, look)| (vm, look.sight())));
+        let view =
+            |(vm, look): (VmRecord, Look)| self.view_vm(vm, look.seen, &datastores);
+        Ok(looks.into_iter().map(view).collect())
+    }
+
+    /// One machine.
+    pub fn show_vm(&self, name: &str) -> Result<Vm> {
+        let record = self.vm_record(name)?;
+        let link = self.vms.link(&record.reach);
+        let look = self.vms.runtime.block_on(look(&link));
+        self.note_sights([(&record, look.sight())]);
+        Ok(self.view_vm(record, look.seen, &self.storage.store.datastores()?))
+    }
+
+    /// Adds a machine that can be asked.
+    pub fn add_vm(&self, request: &AddVm) -> Result<Vm> {
+        let name = &request.name;
+        check_name("vm", name)?;
+        let reach = reach_of(request)?;
+        let _claim = self.storage.claims.alone(claim_of(name))?;
+        for known in self.storage.store.vms()? {
+            if known.name == *name {
+                return Err(Error::exists("vm", name));
+            }
+            if known.reach == reach {
+                let message = format!("{reach} belongs to VM {} already", known.name);
+                let hint = format!("see `sterna vm show {}`", known.name);
+                return Err(Error::in_use(message).hint(hint));
+            }
+        }
+        let link = self.vms.link(&reach);
+        let look = self.vms.runtime.block_on(look(&link));
+        let sight = look.sight();
+        let seen = look.seen.map_err(|error| {
+            let hint = match (&reach, &request.domain) {
+                (Reach::Libvirt { uri, .. }, None) => format!(
+                    "Sterna added nothing; if libvirt has another name for the VM: \
+                     `sterna vm add {name} --libvirt {uri} DOMAIN`"
+                ),
+                _ => "Sterna added nothing: repair this, and add the VM again".into(),
+            };
+            Error::unavailable(error).hint(hint)
+        })?;
+        let record = VmRecord { name: name.clone(), reach, added: clock::now() };
+        {
+            // Whoever adds the same QEMU at the same time finds this one.
+            let _turn = lock(&self.vms.adding);
+            self.check_is_new_qemu(&record)?;
+            self.storage.store.add_vm(record.clone())?;
+        }
+        tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
+        self.note_sights([(&record, sight)]);
+        Ok(self.view_vm(record, Ok(seen), &self.storage.store.datastores()?))
+    }
+
+    /// Refuses a QEMU that is a machine already, at another monitor of its: two would plan
+    /// for it, each without the other. Where it cannot be told, nothing is refused.
+    fn check_is_new_qemu(&self, new: &VmRecord) -> Result<()> {
+        let all = self.storage.store.vms()?.into_iter().chain([new.clone()]);
+        let direct: Vec<VmRecord> =
+            all.filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
+        if direct.len() < 2 || direct.last() != Some(new) {
+            return Ok(());
+        }
+        let asked = self.vms.ask_all(&direct, |link| async move {
+            link.machine().await.ok()?.identity().await.ok()?
+        });
+        let which = |(vm, which): (VmRecord, Option<Identity>)| Some((vm, which?));
+        let mut known: Vec<(VmRecord, Identity)> =
+            asked.into_iter().filter_map(which).collect();
+        let Some((_, this)) = known.pop_if(|(vm, _)| *vm == *new) else {
+            return Ok(());
+        };
+        let Some((vm, _)) = known.into_iter().find(|(_, other)| *other == this) else {
+            return Ok(());
+        };
+        let (name, other) = (&vm.name, &new.reach);
+        let message =
+            format!("the QEMU at {other} belongs to VM {name} already, by {}", vm.reach);
+        Err(Error::in_use(message).hint(format!(
+            "use {name}; or, to use this monitor: `sterna vm remove {name}`, and add \
+             the VM again"
+        )))
+    }
+
+    /// Forgets a machine, which goes on as it is.
+    pub fn remove_vm(&self, name: &str) -> Result<Vm> {
+        let _claim = self.storage.claims.alone(claim_of(name))?;
+        self.vm_record(name)?;
+        self.check_rests(name)?;
+        for one in self.storage.store.open_vm_moves()? {
+            if one.vm == name {
+                let (id, device) = (one.id, one.device);
+                let message =
+                    format!("disk {device} of {name} is moved by migration {id}");
+                let hint = match one.step {
+                    Step::Created | Step::Copying => {
+                        format!(
+                            "wait for the migration, or `sterna migration cancel {id}`"
+                        )
+                    }
+                    _ => format!(
+                        "wait for the migration's end: `sterna migration watch {id}`"
+                    ),
+                };
+                return Err(Error::in_use(message).hint(hint));
+            }
+        }
+        let gone = self.show_vm(name)?;
+        self.storage.store.remove_vm(name)?;
+        self.vms.let_go(name);
+        tracing::info!(vm = name, "virtual machine removed");
+        Ok(gone)
+    }
+
+    /// The record of a machine that exists.
+    pub fn vm_record(&self, name: &str) -> Result<VmRecord> {
+        let found = self.storage.store.vms()?.into_iter().find(|vm| vm.name == name);
+        found.ok_or_else(|| Error::not_found("vm", name))
+    }
+}
+
+/// The claim on a machine.
+pub fn claim_of(name: &str) -> String {
+    format!("vm {name}")
+}
+
+fn reach_of(request: &AddVm) -> Result<Reach> {
+    let AddVm { name, qmp, libvirt, domain } = request;
+    match (qmp, libvirt) {
+        (Some(socket), None) if domain.is_none() => {
+            let socket = PathBuf::from(socket);
+            if socket.is_absolute() {
+                return Ok(Reach::Qmp(socket));
+            }
+            let message = format!("{} is not an absolute path", socket.display());
+            Err(Error::invalid(message).hint("give the absolute path of the socket"))
+        }
+        (None, Some(uri)) => {
+            let domain = domain.as_ref().unwrap_or(name).clone();
+            // A name or URI that begins so would be an option to virsh.
+            for text in [uri, &domain] {
+                if text.is_empty() || text.starts_with('-') {
+                    let message = format!("`{text}` is not a URI or VM name of libvirt");
+                    return Err(Error::invalid(message)
+                        .hint("see `virsh uri` and `virsh list --all --name`"));
+                }
+            }
+            Ok(Reach::Libvirt { uri: uri.clone(), domain })
+        }
+        _ => Err(Error::invalid(
+            "Sterna reaches a VM either over a QMP socket or over libvirt",
+        )
+        .hint(
+            "give `qmp`, or `libvirt`; if libvirt has another name for the VM, also \
+             `domain`",
+        )),
+    }
+}

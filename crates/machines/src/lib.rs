@@ -1,0 +1,189 @@
+//! Virtual machines that exist already, and whose disks QEMU serves itself.
+//!
+//! Sterna has none of their bytes in its hands: QEMU's mirror does the copying, and
+//! Sterna guards it: it makes the destination, says how fast the copy may be, has QEMU
+//! switch over, and puts away what is left, in whatever way it ends. Such a move is a
+//! migration like any other to whoever looks at it, with a number among theirs.
+//!
+//! A machine's disk can also become a disk of ours, and a file again: then one end of the
+//! copy is an export of this daemon, and the rest is the same.
+//!
+//! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
+//! `stranded` has those without a thread, `adoptions` those to and from disks of ours (`ours`), and `mover` carries out what
+//! `core::mover` decides of it.
+//! `sights` is what machines were last seen with, for warnings.
+//!
+//! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
+//! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
+//! source is the truth, and a destination of which nothing is known any more can go.
+//!
+//! **Failures.** A machine that dies or hangs ends its move within
+//! [`sterna_qemu::qmp::PATIENCE`] and a tick; a connection that breaks ends none. A daemon that is killed leaves QEMU's job
+//! behind; the next one finds it by its name and goes on. One that stops in good order
+//! has the jobs stand still until it is back, as nobody would hold what was promised.
+#![forbid(unsafe_code)]
+
+mod adoptions;
+mod book;
+mod checks;
+mod link;
+mod look;
+mod mover;
+mod moves;
+mod ours;
+mod pace;
+mod sights;
+mod stranded;
+mod unclear;
+mod under_way;
+mod usage;
+mod user;
+mod users;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use sterna_api::{AskGuard, Disk, Migration, Result};
+use sterna_core::DiskId;
+use sterna_moves::{Mover, Moves};
+use sterna_os::lock;
+use sterna_runtime::users::Users;
+use sterna_state::DiskRecord;
+use sterna_storage::{DiskUser, Storage};
+use tokio::runtime::Handle;
+
+pub use self::book::claim_of;
+pub use self::link::Link;
+use self::link::Links;
+use self::sights::Sight;
+pub use self::sights::looking;
+use self::under_way::Move;
+pub use self::usage::Standing;
+pub use self::user::VmUser;
+
+/// Virtual machines whose disks QEMU serves itself.
+pub struct Machines {
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) moves: Arc<Moves>,
+    /// The machines that are known, and the connections to them.
+    pub vms: Vms,
+    /// The services above, which use machines.
+    pub users: Users<dyn VmUser>,
+}
+
+impl Machines {
+    /// No machine is known yet. To be called where there is a runtime.
+    pub fn new(storage: Arc<Storage>, moves: Arc<Moves>) -> Self {
+        Machines { storage, moves, vms: Vms::new(), users: Users::default() }
+    }
+
+    /// Refuses a machine that is on its way to another host.
+    fn check_rests(&self, vm: &str) -> Result<()> {
+        self.users.ask(|user| user.check_rests(vm))
+    }
+}
+
+impl DiskUser for Machines {
+    fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
+        self.check_not_given(disk)
+    }
+
+    fn check_unused(&self, disk: &DiskRecord) -> Result<()> {
+        self.check_no_vm_uses(disk)
+    }
+
+    fn hides(&self, disk: DiskId) -> Result<bool> {
+        self.is_adopted(disk)
+    }
+
+    fn complete(&self, disk: DiskId, view: &mut Disk) -> Result<()> {
+        if let Some(one) = self.vm_move_of(disk)? {
+            view.migration.get_or_insert(one.id);
+        }
+        Ok(())
+    }
+}
+
+impl Mover for Machines {
+    fn list(&self) -> Result<Vec<Migration>> {
+        self.list_vm_moves()
+    }
+
+    fn show(&self, id: u64) -> Result<Option<Migration>> {
+        self.show_vm_move(id)
+    }
+
+    fn is_under_way(&self, id: u64) -> bool {
+        self.vms.has_move(id)
+    }
+
+    fn pause(&self, id: u64, paused: bool) -> Result<Option<Migration>> {
+        self.pause_vm_move(id, paused)
+    }
+
+    fn cancel(&self, id: u64) -> Result<Option<Migration>> {
+        self.cancel_vm_move(id)
+    }
+
+    fn set_rate(&self, id: u64, rate: Option<u64>) -> Result<Option<Migration>> {
+        self.set_vm_move_rate(id, rate)
+    }
+
+    fn set_guard(&self, id: u64, asked: &AskGuard) -> Result<Option<Migration>> {
+        self.set_vm_move_guard(id, asked)
+    }
+}
+
+/// What this process has of machines.
+#[derive(Debug)]
+pub struct Vms {
+    /// Where what waits for QEMU runs.
+    runtime: Handle,
+    links: Mutex<Links>,
+    moves: Mutex<HashMap<u64, Arc<Move>>>,
+    /// Those that have ended, and of which their machines may still have something.
+    tidying: Mutex<HashMap<u64, Arc<Move>>>,
+    /// Those that have no thread, and are to have one.
+    stranded: Mutex<BTreeSet<u64>>,
+    /// Whoever adds a machine holds this.
+    adding: Mutex<()>,
+    /// How each machine was when it was last looked at.
+    sights: Mutex<BTreeMap<String, Sight>>,
+    /// The daemon is to stop: moves are left to the next one.
+    stopping: AtomicBool,
+}
+
+impl Vms {
+    /// Nothing yet. To be called where there is a runtime.
+    pub(crate) fn new() -> Vms {
+        Vms {
+            runtime: Handle::current(),
+            links: Mutex::default(),
+            moves: Mutex::default(),
+            tidying: Mutex::default(),
+            stranded: Mutex::default(),
+            adding: Mutex::default(),
+            sights: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Where what waits for QEMU runs.
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// Nobody wants to know any more what a machine still has of moves that have ended.
+    fn let_go(&self, vm: &str) {
+        let tidying = lock(&self.tidying);
+        let of_it = tidying.values().filter(|one| one.is_of_machine(vm));
+        of_it.for_each(|one| one.asked.notify_one());
+    }
+
+    /// Whether a move of that number is under way.
+    pub fn has_move(&self, id: u64) -> bool {
+        lock(&self.moves).contains_key(&id)
+    }
+}

@@ -1,0 +1,212 @@
+//! The destination of a move: a file, or a disk of ours that is made for it.
+//!
+//! Its file system may hang for ever, and the move must be given up all the same: so it is
+//! asked with patience. What is not answered in time is not known: then the destination may
+//! be there, is no file of ours, and is not sealed; and what was to be done is done again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sterna_api::Error;
+use sterna_core::mover::{Removed, Words};
+use sterna_engine::FileIdentity;
+use sterna_moves::first_allowance;
+use sterna_state::{OurDisk, VmMoveKind, VmMoveRecord};
+use sterna_telemetry::figures::Watch;
+
+use super::Driver;
+use super::files::{self, Made};
+use crate::Machines;
+
+/// How long the destination's answer is waited for: as long as a machine's.
+const ANSWER: Duration = Duration::from_secs(4);
+
+/// How long a file may take to be made: room for terabytes is given in seconds.
+const MAKING: Duration = Duration::from_secs(60);
+
+impl Driver {
+    /// Asks something of the file that may never be answered.
+    fn ask<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        question: impl FnOnce(&VmMoveRecord) -> T + Send + 'static,
+    ) -> Option<T> {
+        let record = self.record.clone();
+        self.patience.ask(limit, move || question(&record)).answer()
+    }
+
+    /// The same of a disk of ours.
+    fn ask_of<T: Send + 'static>(
+        &self,
+        disk: &OurDisk,
+        question: impl FnOnce(&Machines, &OurDisk) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (machines, disk) = (self.machines.clone(), disk.clone());
+        self.patience.ask(ANSWER, move || question(&machines, &disk)).answer()
+    }
+
+    /// What is said where something was to be done, and there is no answer.
+    fn silent(&self) -> Words {
+        format!("{} does not answer", self.record.to)
+    }
+
+    /// Refuses a datastore's directory that is not what it was: there may be another file
+    /// of that name. A disk may be released to a directory of no datastore as well.
+    fn check_place(&self) -> Result<(), Error> {
+        match self.machines.storage.shelf(&self.record.to) {
+            Ok(shelf) => shelf.open().map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Makes the destination; a file, unless whoever owns the machine does. One that is
+    /// there already is somebody else's. Gives what the copy may have at first.
+    pub(super) async fn make(&mut self) -> Result<Option<u64>, Words> {
+        // What the application did before the copy is known now.
+        let before = self.watch.application().during;
+        self.watch = Watch::new(sterna_api::Application { before, ..Default::default() });
+        let machine = self.machine().await.map_err(|failure| failure.words().clone())?;
+        let made = match &self.record.kind {
+            VmMoveKind::Adopt(disk) => {
+                let made = self.machines.make_adopted(&self.record, disk);
+                made.map(|()| Made::default())
+            }
+            _ => self.make_file(machine.makes_files(), machine.owner()),
+        };
+        let made = made.map_err(|error| error.to_string())?;
+        (self.file, self.copy.thick) = (made.known, made.thick);
+        Ok(self.pace.allowed(first_allowance(&self.record.guard)))
+    }
+
+    /// Makes the file, unless libvirt is to. One that is made when nobody waits for it any
+    /// more goes again.
+    fn make_file(
+        &self,
+        by_machine: bool,
+        qemu: Option<(u32, u32)>,
+    ) -> Result<Made, Error> {
+        // Of a file that cannot be seen now, nothing is learned.
+        self.check_place()?;
+        let is_late = Arc::new(AtomicBool::new(false));
+        let seen = is_late.clone();
+        let made = self.ask(MAKING, move |record| {
+            if by_machine {
+                return files::is_free(record).map(|()| Made::default());
+            }
+            let made = files::make(record, qemu)?;
+            if seen.load(Ordering::SeqCst) {
+                let _ = files::remove(record, made.known);
+            }
+            Ok(made)
+        });
+        made.unwrap_or_else(|| {
+            is_late.store(true, Ordering::SeqCst);
+            Err(Error::unavailable(self.silent()))
+        })
+    }
+
+    /// What the file that is there is known by, as far as that is known.
+    pub(super) fn known(&self) -> Option<FileIdentity> {
+        self.ask(ANSWER, files::known).flatten()
+    }
+
+    /// Whether a file of this move's own name is there with nothing in it: a daemon was
+    /// killed before QEMU was told of it.
+    pub(super) fn is_blank(&self) -> bool {
+        let is_blank = || self.ask(ANSWER, files::is_blank);
+        self.record.kind == VmMoveKind::Move && is_blank() == Some(true)
+    }
+
+    /// Whether the destination's name leads to the file that QEMU copies to, as far as
+    /// that is known: after the next start of the machine nothing else would be found.
+    fn is_in_its_place(&self) -> Result<bool, Words> {
+        let Some(known) = self.file else { return Ok(true) };
+        let found = self.ask(ANSWER, files::known).ok_or_else(|| self.silent())?;
+        Ok(found.is_some_and(|found| found.is(&known)))
+    }
+
+    /// From now on QEMU may make the destination the truth. Says whether it is a copy
+    /// still.
+    pub(super) fn seal(&self) -> Result<bool, Words> {
+        match &self.record.kind {
+            VmMoveKind::Adopt(disk) => {
+                let done = self.ask_of(disk, Machines::seal_adopted);
+                done.ok_or_else(|| self.silent())?.map_err(|error| error.to_string())
+            }
+            _ => self.is_in_its_place(),
+        }
+    }
+
+    /// From now on it is but a copy again.
+    pub(super) fn unseal(&self) -> Result<(), Words> {
+        match &self.record.kind {
+            VmMoveKind::Adopt(disk) => {
+                let done = self.ask_of(disk, Machines::unseal_adopted);
+                done.ok_or_else(|| self.silent())?.map_err(|error| error.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the destination, if it is what was made. QEMU has forgotten it, or never
+    /// will: a disk that is removed cannot be flushed.
+    pub(super) async fn remove(&mut self) -> Result<Removed, Words> {
+        let VmMoveKind::Adopt(disk) = &self.record.kind else {
+            self.check_place().map_err(|error| error.to_string())?;
+            let file = self.file;
+            let removed = self.ask(ANSWER, move |record| files::remove(record, file));
+            return Ok(match removed.ok_or_else(|| self.silent())?? {
+                files::Removed::Gone => Removed::Gone,
+                files::Removed::Kept => Removed::Kept,
+                files::Removed::Another => Removed::Another,
+            });
+        };
+        self.machines.await_goodbye(disk).await;
+        let removed = self.ask_of(disk, Machines::remove_adopted);
+        match removed.ok_or_else(|| self.silent())? {
+            Ok(true) => Ok(Removed::Gone),
+            Ok(false) => Ok(Removed::Kept),
+            Err(error) => Err(format!(
+                "Sterna cannot remove disk {}, which holds a part of a copy: {error}; \
+                 Sterna tries again",
+                disk.name
+            )),
+        }
+    }
+
+    /// Whether the destination is there, or may be.
+    pub(super) fn is_there(&self) -> bool {
+        match &self.record.kind {
+            VmMoveKind::Adopt(disk) => self.machines.has_adopted(disk),
+            _ => self.ask(ANSWER, files::is_there).unwrap_or(true),
+        }
+    }
+
+    /// Whether the destination is a disk of ours that calls itself the truth.
+    pub(super) fn is_sealed(&self) -> bool {
+        match &self.record.kind {
+            VmMoveKind::Adopt(disk) => {
+                self.ask_of(disk, Machines::is_sealed) == Some(true)
+            }
+            _ => false,
+        }
+    }
+
+    /// The disk that was made is for nobody, unless somebody has it.
+    pub(super) fn put_aside(&self, disk: &OurDisk) {
+        // Without an answer it is done later.
+        let _ = self.ask_of(disk, Machines::put_aside);
+    }
+
+    /// What the destination takes.
+    pub(super) fn allocated(&self) -> Option<u64> {
+        let taken = match &self.record.kind {
+            VmMoveKind::Adopt(disk) => self.ask_of(disk, |machines, it| {
+                machines.storage.show_disk(&it.name).ok()?.allocated
+            }),
+            _ => self.ask(ANSWER, files::allocated),
+        };
+        taken.flatten()
+    }
+}

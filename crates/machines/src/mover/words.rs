@@ -1,0 +1,161 @@
+//! The end of a move, in words for people.
+
+use sterna_core::mover::{CATCH_UP, Doubt, Failure, Rest, Verdict, Why};
+use sterna_state::{Reach, VmMoveKind, VmMoveRecord};
+
+use super::Driver;
+use crate::unclear::both;
+
+/// What QEMU says of a place where there is no room, and of one where a quota lets it
+/// have none (ENOSPC and EDQUOT, in the C locale's words).
+const FULL: &str = "No space left on device";
+const QUOTA: &str = "Disk quota exceeded";
+
+impl Driver {
+    /// What is noted of a move that ends so.
+    pub(super) fn note_of(&self, verdict: &Verdict) -> Option<String> {
+        let parts = match verdict {
+            Verdict::Moved { unplugged, left } => {
+                vec![
+                    Some(self.left_behind()),
+                    unplugged.then(|| self.was_unplugged()),
+                    self.next_start(),
+                    left.clone(),
+                ]
+            }
+            Verdict::Stays { why, still, rest } => {
+                vec![self.why(why), still.as_ref().and_then(may_have), self.rest(rest)]
+            }
+            Verdict::Unclear(doubt) => vec![Some(self.unclear(doubt))],
+        };
+        let note: Vec<String> = parts.into_iter().flatten().collect();
+        (!note.is_empty()).then(|| note.join("; "))
+    }
+
+    /// Why the disk stays where it was, unless that was asked for.
+    fn why(&self, why: &Why) -> Option<String> {
+        let to = &self.record.to;
+        let (_, destination) = both(&self.record);
+        Some(match why {
+            Why::Asked => return None,
+            Why::Machine(words) | Why::Here(words) => words.clone(),
+            Why::Failed(words) if words.contains(QUOTA) => format!(
+                "a quota on datastore {to} is exhausted: raise the quota or make room, \
+                 and move the disk again (QEMU's copy failed: {words})"
+            ),
+            Why::Failed(words) if words.contains(FULL) => format!(
+                "datastore {to} is full: make room there, and move the disk again \
+                 (QEMU's copy failed: {words})"
+            ),
+            Why::Failed(words) => format!("QEMU's copy failed: {words}"),
+            Why::Late => format!(
+                "{to} did not catch up with the guest's writes within {} s; Sterna did \
+                 not switch over",
+                CATCH_UP.as_secs_f64()
+            ),
+            Why::NotTheCopy => {
+                format!("{destination} was replaced; Sterna did not switch over")
+            }
+            Why::Unplugged => format!(
+                "disk {} was removed from {}: {} has all its writes",
+                self.record.device,
+                self.record.vm,
+                both(&self.record).0
+            ),
+            Why::Elsewhere(image) => self.is_elsewhere(image),
+            Why::ByHand => "another program cancelled QEMU's copy".to_owned(),
+        })
+    }
+
+    pub(super) fn is_elsewhere(&self, image: &str) -> String {
+        format!("the disk uses {image} now, and not {}", self.record.source)
+    }
+
+    /// What has become of the destination, if it is there.
+    fn rest(&self, rest: &Rest) -> Option<String> {
+        let (_, destination) = both(&self.record);
+        match rest {
+            Rest::Gone => None,
+            Rest::Kept => self.is_there().then(|| {
+                format!(
+                    "Sterna kept {destination}: the copy's end is unknown, so it may \
+                     hold the last writes of {}",
+                    self.record.vm
+                )
+            }),
+            Rest::Later => Some(format!("Sterna then removes {destination}")),
+            Rest::InTheWay(why) => Some(why.clone()),
+        }
+    }
+
+    /// Nobody knows where the last writes are: nothing is removed.
+    pub(super) fn unclear(&self, doubt: &Doubt) -> String {
+        let (source, destination) = both(&self.record);
+        let why = match doubt {
+            Doubt::Ended => "QEMU ended while it switched over",
+            Doubt::Forgotten => "QEMU does not know the switch-over",
+            Doubt::TakenAway => "the disk was removed at the switch-over",
+            Doubt::Neither => "the disk uses neither image",
+            Doubt::Unseen => {
+                "QEMU runs with the copy, and it is unknown whether the copy was \
+                 complete"
+            }
+            Doubt::NotTheCopy => "the image to which QEMU copied was replaced",
+        };
+        format!(
+            "{why}, so the disk's last writes may be in either image; Sterna keeps \
+             both: {source} and {destination}"
+        )
+    }
+
+    fn was_unplugged(&self) -> String {
+        let (_, destination) = both(&self.record);
+        let VmMoveRecord { vm, device, .. } = &self.record;
+        format!("disk {device} was removed from {vm}; {destination} has all its data")
+    }
+
+    /// What is said of what the disk has left.
+    fn left_behind(&self) -> String {
+        let source = &self.record.source;
+        match &self.record.kind {
+            VmMoveKind::Move => format!("kept: {source}"),
+            VmMoveKind::Adopt(disk) => {
+                format!("kept: {source}; the disk is now Sterna disk {}", disk.name)
+            }
+            VmMoveKind::Release(disk) => {
+                let name = &disk.name;
+                format!(
+                    "kept: disk {name}, which {} no longer uses; `sterna disk remove \
+                     {name}` removes it",
+                    self.record.vm
+                )
+            }
+        }
+    }
+
+    /// What whoever starts the machine has to know: where nobody else keeps how it is
+    /// started, it would be with the image that it has left.
+    fn next_start(&self) -> Option<String> {
+        let VmMoveRecord { vm, kind, destination, .. } = &self.record;
+        if !matches!(self.reach, Reach::Qmp(_)) {
+            return None;
+        }
+        let with = match kind {
+            VmMoveKind::Move | VmMoveKind::Release(_) => destination.clone(),
+            VmMoveKind::Adopt(disk) => {
+                format!("what `sterna disk qemu-args {}` prints", disk.name)
+            }
+        };
+        Some(format!("from now on start {vm} with {with}, never with the old disk"))
+    }
+}
+
+/// What is said of a machine that may still have something of the copy.
+fn may_have(still: &Failure) -> Option<String> {
+    let what = "Sterna removes the rest of QEMU's copy job once it";
+    match still {
+        Failure::Nobody(_) => None,
+        Failure::Unserved(_) => Some(format!("{what} is served again")),
+        _ => Some(format!("{what} answers")),
+    }
+}

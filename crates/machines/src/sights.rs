@@ -1,0 +1,287 @@
+//! What machines were seen with, so that somebody is told who has to know.
+//!
+//! A machine that QEMU's owner starts by hand can be started with the image that its disk
+//! has left; one that ended in a switch-over has to be started with one of two; and one
+//! that hangs is found out only when it is asked. So machines are looked at now and then,
+//! and whenever somebody looks at them: how they answer, and which images they use. It
+//! costs QEMU three questions, and its monitor is left alone in between. libvirt keeps by
+//! itself how a machine is started, and a look at it is several processes: its machines are
+//! looked at only when somebody does.
+//!
+//! A sight has the moment before the look began: what it says of an end that came later is
+//! nothing. What was seen is not kept: a daemon that starts looks first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sterna_api::{Error, Result, Warning};
+use sterna_os::{clock, lock};
+use sterna_qemu::{Drive, QemuError};
+use sterna_runtime::tasks::Task;
+use sterna_state::{Reach, VmMoveRecord, VmRecord};
+
+use super::unclear::{both, decide};
+use crate::Machines;
+
+/// How often machines are looked at: somebody who has started one with the wrong image is
+/// told before much is written to it.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Looks in a row that get no answer until it is said that a machine hangs: another program
+/// may have had its monitor for a moment.
+const HANGS: u32 = 2;
+
+/// How a machine was, when it was last looked at.
+#[derive(Debug)]
+pub(super) struct Sight {
+    /// When that began (seconds since 1970).
+    at: u64,
+    /// Its images, by the names of its disks; of one that is off, or was not asked, none.
+    images: BTreeMap<String, String>,
+    /// Why it did not answer, though it may be there; and how often in a row.
+    silent: Option<(String, u32)>,
+    /// If so, its images when it last did, if it ever did.
+    before: Option<Vec<String>>,
+}
+
+impl Sight {
+    /// What a look that began then has found: whether it is on, and its disks.
+    pub(super) fn of<'a>(
+        at: u64,
+        seen: std::result::Result<(bool, impl Iterator<Item = &'a Drive>), &QemuError>,
+    ) -> Sight {
+        let mut sight = Sight { at, images: BTreeMap::new(), silent: None, before: None };
+        match seen {
+            Ok((true, drives)) => {
+                let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
+                sight.images = drives.map(image).collect();
+            }
+            Err(error) if error.is_silent() => {
+                sight.silent = Some((error.to_string(), 1));
+            }
+            _ => {}
+        }
+        sight
+    }
+
+    /// Its images, when it last answered; none if it never did.
+    pub(super) fn last_images(&self) -> Option<Vec<String>> {
+        match self.silent {
+            None => Some(self.images.values().cloned().collect()),
+            Some(_) => self.before.clone(),
+        }
+    }
+
+    /// The image of one of its disks, if that was seen after a move of it had ended. (Ends
+    /// are known to the second.)
+    fn image_since(&self, last: &VmMoveRecord) -> Option<&String> {
+        let is_later = last.ended.is_some_and(|ended| self.at > ended);
+        self.images.get(&last.device).filter(|_| is_later)
+    }
+}
+
+/// Looks at machines.
+pub fn looking(machines: &Arc<Machines>) -> Task {
+    let look = |machines: &Arc<Machines>| machines.look_at_vms();
+    Task::every("vms", "check the VMs", EVERY, machines, look).after(Duration::ZERO)
+}
+
+impl Machines {
+    /// Looks at all machines that nobody else keeps.
+    fn look_at_vms(&self) -> Result<()> {
+        let records = self.storage.store.vms()?;
+        lock(&self.vms.sights)
+            .retain(|name, _| records.iter().any(|vm| vm.name == *name));
+        let by_hand: Vec<VmRecord> =
+            records.into_iter().filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
+        let looks = self.vms.ask_all(&by_hand, |link| async move {
+            let at = clock::now();
+            let asked = async {
+                let machine = link.machine().await?;
+                Ok((machine.run().await?.on, machine.drives().await?))
+            };
+            let seen: std::result::Result<(bool, Vec<Drive>), QemuError> = asked.await;
+            Sight::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
+        });
+        let (vms, sights): (Vec<VmRecord>, Vec<Sight>) = looks.into_iter().unzip();
+        self.note_sights(vms.iter().zip(sights));
+        Ok(())
+    }
+
+    /// Takes note of what machines were seen with. One that runs with the destination of
+    /// a move whose end was unclear has been given that by somebody who knows of it; with
+    /// the source it may have been started as always.
+    pub(super) fn note_sights<'a>(
+        &self,
+        sights: impl IntoIterator<Item = (&'a VmRecord, Sight)>,
+    ) {
+        let unclear = self.storage.store.unclear_vm_moves().unwrap_or_default();
+        for (vm, sight) in sights {
+            for last in unclear.iter().filter(|last| last.vm == vm.name) {
+                let image = sight.image_since(last);
+                if image.is_none_or(|image| *image != last.destination) {
+                    continue;
+                }
+                tracing::info!(
+                    migration = last.id,
+                    vm = vm.name,
+                    "the VM runs with the destination: the end of the move is clear now"
+                );
+                if let Err(error) = self.storage.store.vm_move_is_clear(last.id) {
+                    tracing::warn!(migration = last.id, %error, "cannot record that a \
+                                                                 move's end is clear");
+                }
+            }
+            // Of another nobody would look again.
+            if matches!(vm.reach, Reach::Qmp(_)) {
+                self.remember(vm, sight);
+            }
+        }
+    }
+
+    /// Keeps the latest sight of a machine.
+    fn remember(&self, vm: &VmRecord, mut sight: Sight) {
+        let mut sights = lock(&self.vms.sights);
+        if let Some(before) = sights.get(&vm.name) {
+            if before.at > sight.at {
+                return;
+            }
+            if sight.silent.is_some() {
+                sight.before = before.last_images();
+            }
+            if let (Some((_, times)), Some((_, before))) =
+                (&mut sight.silent, &before.silent)
+            {
+                *times = before.saturating_add(1);
+            }
+        }
+        sights.insert(vm.name.clone(), sight);
+    }
+
+    /// What somebody should know of machines.
+    pub fn vm_warnings(&self) -> Result<Vec<Warning>> {
+        let left = self.storage.store.untidy_vm_moves()?;
+        let mut warnings: Vec<Warning> = left.iter().map(untidy).collect();
+        let (known, last) =
+            (self.storage.store.vms()?, self.storage.store.last_vm_moves()?);
+        let sights = lock(&self.vms.sights);
+        for vm in &known {
+            let sight = sights.get(&vm.name).and_then(|sight| sight.silent.as_ref());
+            let Some((why, _)) = sight.filter(|(_, times)| *times >= HANGS) else {
+                continue;
+            };
+            warnings.push(Warning {
+                about: format!("vm {}", vm.name),
+                message: why.clone(),
+                hint:
+                    "find out why the VM's QEMU does not answer; until it does, Sterna \
+                     cannot move the VM's disks"
+                        .into(),
+            });
+        }
+        for last in last {
+            if !known.iter().any(|vm| is_of(&last, vm)) {
+                continue;
+            }
+            let image = sights.get(&last.vm).and_then(|sight| sight.image_since(&last));
+            if last.unclear {
+                warnings.push(unclear(&last, image == Some(&last.source)));
+            } else if let Some(image) = image {
+                warnings.extend(self.went_back_to(&last, image)?);
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// What is to be said of a machine that runs with this image after its last move.
+    fn went_back_to(&self, last: &VmMoveRecord, image: &str) -> Result<Option<Warning>> {
+        if image == last.destination {
+            return Ok(None);
+        }
+        let left = self.storage.store.left_by_vm_move(&last.vm, &last.device, image)?;
+        Ok(left.map(|left| went_back(&left, last)))
+    }
+
+    /// Refuses to go on with an image that a disk of this machine has left: that would
+    /// make it look like the latest.
+    pub(super) fn check_latest(&self, vm: &VmRecord, drive: &Drive) -> Result<()> {
+        let of_disk =
+            |last: &VmMoveRecord| last.device == drive.device && is_of(last, vm);
+        let Some(last) = self.storage.store.last_vm_moves()?.into_iter().find(of_disk)
+        else {
+            return Ok(());
+        };
+        let warning = match last.unclear {
+            true if drive.image == last.source => Some(unclear(&last, true)),
+            true => None,
+            false => self.went_back_to(&last, &drive.image)?,
+        };
+        match warning {
+            None => Ok(()),
+            Some(Warning { about, message, hint }) => {
+                Err(Error::in_use(format!("{about}: {message}")).hint(hint))
+            }
+        }
+    }
+}
+
+/// Whether a move was of this machine. One by its name that was added since is another.
+fn is_of(last: &VmMoveRecord, vm: &VmRecord) -> bool {
+    vm.name == last.vm && last.ended.is_some_and(|ended| vm.added <= ended)
+}
+
+/// Its machine has not let go of a move that has ended.
+fn untidy(last: &VmMoveRecord) -> Warning {
+    Warning {
+        about: format!("vm {}", last.vm),
+        message: format!(
+            "migration {} has ended, but the VM's QEMU may still have a part of its copy",
+            last.id
+        ),
+        hint: format!("Sterna removes that part once {} answers", last.vm),
+    }
+}
+
+/// Nobody has seen in which image the last writes are; it may run with the old one.
+fn unclear(last: &VmMoveRecord, runs: bool) -> Warning {
+    let (source, destination) = both(last);
+    let VmMoveRecord { vm, device, id, .. } = last;
+    let where_it_is = match runs {
+        true => format!("; the VM runs with {source}"),
+        false => String::new(),
+    };
+    Warning {
+        about: format!("vm {vm}"),
+        message: format!(
+            "the last writes of the VM's disk {device} may be in {source} or in \
+             {destination} (migration {id}){where_it_is}"
+        ),
+        hint: match runs {
+            true => format!("stop {vm}; {}; {}", decide(last), settled(vm)),
+            false => format!("{}; {}", decide(last), settled(vm)),
+        },
+    }
+}
+
+/// What ends a warning that is none.
+fn settled(vm: &str) -> String {
+    format!(
+        "if the VM uses the right image, end this warning: `sterna vm remove {vm}`, and \
+         add the VM again"
+    )
+}
+
+/// It runs with what it has left by a move that is not the last, maybe.
+fn went_back(left: &VmMoveRecord, last: &VmMoveRecord) -> Warning {
+    let ((source, _), (_, destination)) = (both(left), both(last));
+    let VmMoveRecord { vm, device, id, .. } = left;
+    Warning {
+        about: format!("vm {vm}"),
+        message: format!(
+            "the VM uses {source}, the old image of its disk {device}: migration {id} \
+             moved the disk, and later writes are in {destination}"
+        ),
+        hint: format!("stop {vm}, and start the VM with {destination}; {}", settled(vm)),
+    }
+}

@@ -1,0 +1,310 @@
+//! The end of a migration: the image that lost is put away, and the record gets
+//! its figures. Everything here can be done twice: a crash in between is
+//! finished after the next start.
+//!
+//! An image goes only if it says of itself that it is the one that lost (`leftover`).
+//! Any other is kept, and the record says so: after an old backup of the state was
+//! restored, it may be all that there is of the disk. And it goes only if it is the file
+//! that was open, or that its sidecar knows: another one may have got its name.
+//!
+//! A destination that was there before the migration (an import, or an image kept by
+//! `--keep-source`) is not removed by one that comes to nothing: it was not made for it.
+//! Its sidecar says so (`Origin`).
+
+use std::sync::Arc;
+
+use sterna_api::{Application, Error, Report, Result};
+use sterna_engine::mirror::MapFile;
+use sterna_engine::sidecar::slots::Origin;
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::{clock, lock};
+use sterna_state::{Ending, MigrationRecord, Place, Step};
+use sterna_storage::commits;
+use sterna_storage::disks::place_of;
+use sterna_storage::shelf::Shelf;
+
+use super::Job;
+use super::leftover::{is_copy, is_old_source, sources};
+use super::start::partial;
+use super::tally::average;
+use crate::Moves;
+
+impl Moves {
+    /// There is no mirror (any more): puts away what it leaves, whichever side won. If
+    /// that cannot be done, people are told, and it is tried again (`end_again`).
+    pub(super) fn put_away(self: &Arc<Self>, job: &Job) -> Result<()> {
+        let settled = self.migration_record(job.id).and_then(|one| self.settle(&one));
+        let ended = settled.and_then(|record| match record.step {
+            // The source stays until somebody has seen the destination (`bring_up`).
+            Step::Committed if self.storage.problem_of(job.disk).is_some() => Ok(()),
+            Step::Committed => self.end_completed(job, &record),
+            _ => self.end_cancelled(job, &record),
+        });
+        let said = ended.as_ref().err().cloned();
+        let before = std::mem::replace(&mut lock(&job.state).unended, said);
+        if let Err(error) = &ended {
+            let known = before.is_some_and(|it| it.to_string() == error.to_string());
+            if !known {
+                let migration = job.id;
+                tracing::error!(migration, %error, "cannot record the migration's end; \
+                                                    Sterna tries again");
+            }
+        }
+        ended
+    }
+
+    /// The destination is the truth: the source image is retired, and removed
+    /// unless it is to be kept.
+    pub(super) fn end_completed(
+        &self,
+        job: &Job,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        // What there was to say was of the old image.
+        self.storage.lookout.forget(record.disk);
+        let put_away = self.retire_source(job, record);
+        let note = put_away.err().map(|error| {
+            let place = self.place(&record.from);
+            tracing::warn!(migration = record.id, %error, place, "source image left behind");
+            format!(
+                "the old image stays at {place}: {error}; check the file before you \
+                 remove it by hand"
+            )
+        });
+        let report = self.report(job, record);
+        self.end(record, Step::Completed, note, Some(report))?;
+        tracing::info!(
+            migration = record.id,
+            disk = record.name,
+            to = record.to.datastore,
+            seconds = report.duration_s,
+            switch_over_ms = report.switch_over_ms,
+            "migration completed"
+        );
+        Ok(())
+    }
+
+    fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+        let (shelf, file) =
+            (self.storage.shelf(&record.from.datastore)?, &record.from.image);
+        shelf.open()?;
+        if !shelf.has(file, record.size, |found| is_old_source(found, record))? {
+            return Ok(()); // A crash came between its removal and the record of it.
+        }
+        let kept = match record.keep_source {
+            true => Ok(()),
+            false => {
+                self.check_won(record)?;
+                let held = job.close_source();
+                let removed = check_unused(&shelf, file)
+                    .and_then(|()| shelf.remove(file, record.size, held.as_ref()));
+                match removed {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        let retired = Identity {
+            generation: record.source_generation,
+            role: Role::Retired,
+            ..partial(record)
+        };
+        shelf.identify(file, &retired)?;
+        kept
+    }
+
+    /// The source is the truth, as before: the copy is removed, if it is one.
+    pub(super) fn end_cancelled(
+        self: &Arc<Self>,
+        job: &Job,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        let (record, kept) = if self.has_lost_source(record)? {
+            let (source, destination) =
+                (record.source_generation, record.destination_generation);
+            self.storage.store.migration_unsealed(record.id, source, destination)?;
+            let why = "the source image does not exist any more";
+            (self.migration_record(record.id)?, Err(Error::unavailable(why)))
+        } else {
+            let record = self.fence(record)?;
+            let removed = self.remove_copy(job, &record);
+            (record, removed)
+        };
+        let note = kept.unwrap_or_else(|error| {
+            let place = self.place(&record.to);
+            tracing::warn!(migration = record.id, %error, place, "destination image kept");
+            Some(format!(
+                "Sterna kept the image {place}: {error}; `sterna disk recover --dry-run` \
+                 shows whether a disk needs the image; if not, remove it by hand"
+            ))
+        });
+        let report = self.report(job, &record);
+        self.end(&record, Step::Cancelled, note, Some(report))?;
+        tracing::info!(migration = record.id, disk = record.name, "migration cancelled");
+        Ok(())
+    }
+
+    /// Removes the copy, if this migration has made it; what it leaves is said.
+    fn remove_copy(&self, job: &Job, record: &MigrationRecord) -> Result<Option<String>> {
+        let (to, file) = (self.storage.shelf(&record.to.datastore)?, &record.to.image);
+        to.open()?;
+        if !to.has(file, record.size, |found| is_copy(found, record))? {
+            return Ok(None);
+        }
+        if to.origin(file)? == Some(Origin::Found) {
+            return Ok(Some(format!(
+                "the image {} existed before the migration: Sterna keeps it, with a part \
+                 of the copy in it",
+                self.place(&record.to)
+            )));
+        }
+        to.remove(file, record.size, job.destination_file().as_ref())?;
+        Ok(None)
+    }
+
+    /// Whether the source of a switch-over that was begun is not there any more, for
+    /// certain. Then this state is out of date, and nothing here knows which image is
+    /// the truth. An image that clients have is there, whatever its sidecar says.
+    fn has_lost_source(&self, record: &MigrationRecord) -> Result<bool> {
+        if record.step != Step::Switching
+            || self.storage.problem_of(record.disk).is_none()
+        {
+            return Ok(false);
+        }
+        let from = self.storage.shelf(&record.from.datastore)?;
+        from.open()?;
+        let says = from.says(&record.from.image, record.size)?;
+        Ok(!says.is_some_and(|says| sources(record).contains(&says)))
+    }
+
+    /// A migration whose destination image was never finished (the daemon was
+    /// killed while it made it).
+    pub(super) fn end_unstarted(&self, record: &MigrationRecord) -> Result<()> {
+        let left = self.storage.shelf(&record.to.datastore).and_then(|to| {
+            let store = to.open()?;
+            let images = store.images().map_err(|error| to.refused(&error))?;
+            for found in images {
+                if found.identity.is_ok_and(|identity| identity == partial(record)) {
+                    self.remove_unstarted(record, &to, &found.file)?;
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = left {
+            tracing::warn!(migration = record.id, %error, "a partial image may remain");
+        }
+        let note = "the daemon stopped before the copy began; start the migration again"
+            .to_owned();
+        self.end(record, Step::Cancelled, Some(note), None)
+    }
+
+    /// Removes a copy that was never begun. One that was there before says again what it
+    /// said then; where nobody knows that any more it stays a part, which nobody takes for
+    /// a truth and the next move can use. It never gets a generation that it did not have.
+    fn remove_unstarted(
+        &self,
+        record: &MigrationRecord,
+        to: &Shelf,
+        file: &str,
+    ) -> Result<()> {
+        if to.origin(file)? != Some(Origin::Found) {
+            return to.remove(file, record.size, None);
+        }
+        if !to.give_back(file, &partial(record))? {
+            tracing::info!(
+                migration = record.id,
+                file,
+                "Sterna keeps an old image, marked as partial"
+            );
+        }
+        Ok(())
+    }
+
+    fn end(
+        &self,
+        record: &MigrationRecord,
+        step: Step,
+        note: Option<String>,
+        report: Option<Report>,
+    ) -> Result<()> {
+        // The map is of no use any more; if it stays, nobody will look at it.
+        let _ = MapFile::remove(&self.map_path(record.id));
+        let application = match self.job(record.id) {
+            Some(job) => {
+                self.keep_experience(&job);
+                job.application()
+            }
+            None => record.application,
+        };
+        let application = Application { now: None, ..application };
+        let ending = Ending { at: clock::now(), note, application, report };
+        self.storage.store.migration_ends(record.id, step, &ending)?;
+        commits::remove(&self.storage.places.state, record.id);
+        lock(&self.jobs).remove(&record.id);
+        // Policies may end with it, and moves of a plan begin.
+        self.tell_changed();
+        Ok(())
+    }
+
+    /// Writes down what the guard has found out, for that of a later move. If that fails,
+    /// the later one learns it anew.
+    fn keep_experience(&self, job: &Job) {
+        let experience = lock(&job.state).experience;
+        if experience.is_none() {
+            return;
+        }
+        if let Err(error) = self.storage.store.set_experience(job.id, &experience.into())
+        {
+            tracing::warn!(migration = job.id, %error, "cannot record what the guard \
+                                                        learned");
+        }
+    }
+
+    fn report(&self, job: &Job, record: &MigrationRecord) -> Report {
+        let duration_s = match lock(&job.state).began {
+            Some(began) => began.elapsed().as_secs_f64(),
+            None => clock::now().saturating_sub(record.started).max(1) as f64,
+        };
+        let (progress, tallied) = {
+            let tally = &lock(&job.state).tally;
+            (tally.progress(), tally.now())
+        };
+        let to = self.storage.shelf(&record.to.datastore).ok();
+        let allocated = to.and_then(|to| to.allocated(&record.to.image, record.size));
+        let compared = tallied.compares && record.step == Step::Committed;
+        Report {
+            duration_s,
+            average_rate: average(tallied),
+            compared: compared.then_some(record.size),
+            allocated,
+            copied: tallied.copied,
+            switch_over_ms: progress
+                .and_then(|progress| progress.held)
+                .map(|held| held.as_millis_f64()),
+            undone: progress.map_or(0, |progress| progress.undone),
+            verified: progress
+                .and_then(|progress| progress.verified)
+                .map(|verified| verified.0),
+        }
+    }
+
+    pub(super) fn place(&self, at: &Place) -> String {
+        match self.storage.shelf(&at.datastore) {
+            Ok(shelf) => place_of(&shelf.record().location, &at.image),
+            Err(_) => at.image.clone(),
+        }
+    }
+}
+
+/// Refuses to remove an old image that another program can still write to: it may be what
+/// the new image has its bytes in, through a server that serves the old one.
+fn check_unused(shelf: &Shelf, file: &str) -> Result<()> {
+    let image = shelf.image(file)?;
+    match shelf.open()?.written_by_others(&image) {
+        Some(_) => Err(Error::in_use(
+            "another program has the old image open for writing, and may keep the new \
+             image in it",
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,456 @@
+//! Giving a migration its mirror: at the start, after a restart, and when the
+//! operator resumes one that has none.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use sterna_api::{Error, ErrorCode, Provision, Result};
+use sterna_core::mirror::{Control, Notice, PauseReason};
+use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
+use sterna_engine::{ImageSpec, MigrateError};
+use sterna_os::{descriptors, lock};
+use sterna_runtime::threads;
+use sterna_state::{Blame, MigrationRecord, Pause, Place};
+
+use super::Job;
+use super::copies::copies;
+use super::events::unread;
+use super::leftover::is_copy;
+use super::post::first_allowance;
+use super::start::partial;
+use super::view::then_resume;
+use crate::Moves;
+
+/// What to do about a program that writes to a copy.
+const STOP_WRITER: &str = "stop that program";
+
+/// Why a migration cannot go on by itself.
+pub(super) struct Obstacle {
+    /// What happened.
+    pub(super) error: Error,
+    /// What to do about it, before resuming.
+    pub(super) remedy: String,
+    /// Whether resuming means comparing both sides.
+    pub(super) compare: bool,
+    /// Whether a datastore is offline or does not answer, and nothing else is known to be
+    /// wrong.
+    pub(super) unreachable: bool,
+    /// Whose fault it is, where not all has to be compared.
+    blame: Blame,
+}
+
+fn obstacle(error: Error, remedy: &str, compare: bool) -> Obstacle {
+    let (unreachable, blame) = (false, Blame::Destination);
+    Obstacle { error, remedy: remedy.into(), compare, unreachable, blame }
+}
+
+impl Obstacle {
+    /// The same of a migration whose mirror is there: that knows what to compare.
+    fn of_a_mirror(self) -> Obstacle {
+        Obstacle { compare: false, ..self }
+    }
+
+    /// What to do about it.
+    fn hint(&self, id: u64) -> String {
+        let first = match self.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("{remedy}; then "),
+        };
+        if !self.compare {
+            return then_resume(&self.remedy, id);
+        }
+        format!(
+            "{first}`sterna migration resume {id}` compares both images and copies the \
+             differences, `sterna migration cancel {id}` cancels the migration"
+        )
+    }
+}
+
+impl Moves {
+    /// Starts the mirror of a migration, and a thread for what it says.
+    pub(super) fn launch(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &MigrationRecord,
+        start: Start,
+    ) -> Result<(), Obstacle> {
+        let to = &record.to.datastore;
+        let reachable = format!("check datastore {to}");
+        let what = format!("migration {}", record.id);
+        self.storage
+            .descriptors
+            .check_move(&what)
+            .map_err(|error| obstacle(error, descriptors::HINT, false))?;
+        let from = &record.from.datastore;
+        // Here the job's turn is held, and the source is looked at.
+        self.storage.shelf(from).and_then(|from| from.must_not_hang()).map_err(
+            |error| Obstacle {
+                unreachable: true,
+                blame: Blame::Source,
+                ..obstacle(error, &format!("check datastore {from}"), false)
+            },
+        )?;
+        let spec = self.spec(record, start)?;
+        let events = self.listener(job).map_err(|error| {
+            let message = format!("cannot start a thread for a migration: {error}");
+            obstacle(Error::internal(message), "try again", false)
+        })?;
+        {
+            let mut state = lock(&job.state);
+            state.tally.mirror_starts(start == Start::Suspect, record.pause.is_none());
+            // Before the first event, which may be the last.
+            state.running = true;
+        }
+        let launched = self.storage.engine.migrate(&spec, events);
+        if launched.is_ok() {
+            self.storage.gate.mirrored(record.id);
+            self.hold_files(job);
+        }
+        launched.map_err(|error| {
+            lock(&job.state).running = false;
+            let refusal = Error::unavailable(&error);
+            match error {
+                MigrateError::Map(error) if error.may_pass() => {
+                    let first = "check the state directory";
+                    Obstacle { blame: Blame::Other, ..obstacle(refusal, first, false) }
+                }
+                MigrateError::Map(_) => obstacle(refusal, "", true),
+                MigrateError::WrittenByOthers(_) => obstacle(refusal, STOP_WRITER, true),
+                _ => obstacle(refusal, &reachable, false),
+            }
+        })
+    }
+
+    /// A thread that hears what a migration's mirror says, until it is gone.
+    fn listener(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+    ) -> std::io::Result<mpsc::Sender<MigrationEvent>> {
+        let (sender, events) = mpsc::channel();
+        let (moves, job) = (Arc::downgrade(self), job.clone());
+        let name = format!("sterna-job-{}", job.id);
+        let listen = move || {
+            for event in events {
+                // Gone: the daemon stops, and the store has all that matters.
+                let Some(moves) = moves.upgrade() else { return };
+                moves.on_event(&job, event);
+            }
+        };
+        thread::Builder::new().name(name).spawn(listen)?;
+        Ok(sender)
+    }
+
+    /// What the engine is told of a migration.
+    fn spec(
+        &self,
+        record: &MigrationRecord,
+        start: Start,
+    ) -> Result<MigrationSpec, Obstacle> {
+        let image = |place: &Place| {
+            let shelf = self.storage.shelf(&place.datastore);
+            let found = shelf.and_then(|it| Ok((it.image(&place.image)?, it.budget())));
+            let remedy = || format!("check datastore {}", place.datastore);
+            found.map_err(|error| obstacle(error, &remedy(), false))
+        };
+        let (source, _) = image(&record.from)?;
+        let (destination, budget) = image(&record.to)?;
+        let options = Options {
+            verify: record.verify,
+            rate: record.rate,
+            allowance: first_allowance(&record.guard),
+            paused: record.pause.is_some(),
+            thin: record.provision == Provision::Thin,
+            write_zeroes: record.provision == Provision::ThickZeroed,
+            reads_zero: record.reads_zero,
+            skip_bad: record.skip_bad,
+        };
+        Ok(MigrationSpec {
+            id: MigrationId(record.id),
+            disk: record.disk,
+            source,
+            destination,
+            budget,
+            map: self.map_path(record.id),
+            start,
+            boot: self.storage.boot,
+            options,
+        })
+    }
+
+    /// Has a mirror go on that stands still, with its destination opened anew if it has
+    /// let go of it.
+    pub(super) fn go_on_again(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+        if self.storage.engine.has_left(job.engine_id()).unwrap_or(false) {
+            self.open_again(job, record).map_err(
+                |Obstacle { error, remedy, .. }| {
+                    let hint = then_resume(&remedy, record.id);
+                    error
+                        .about(&format!(
+                            "the migration of disk {} cannot continue",
+                            record.name
+                        ))
+                        .hint(hint)
+                },
+            )?;
+        } else {
+            self.hold_on(job);
+        }
+        self.set_pause(job, None)?;
+        self.tell(job, Control::Resume)
+    }
+
+    /// Opens a destination anew that a mirror has let go of.
+    fn open_again(&self, job: &Job, record: &MigrationRecord) -> Result<(), Obstacle> {
+        self.check_destination(record, false)?;
+        let spec = self.spec(record, Start::Resume)?;
+        let opened = self.storage.engine.come_back(&spec);
+        opened.map_err(|error| {
+            let refusal = Error::unavailable(&error);
+            if let MigrateError::WrittenByOthers(_) = error {
+                // Since when, nobody knows.
+                let _ = self.distrust(job);
+                return obstacle(refusal, STOP_WRITER, true);
+            }
+            // It was opened, or not, a moment ago: this does not wait for what hangs.
+            let is_there = match &spec.destination {
+                ImageSpec::File { path, .. } => path.exists(),
+                _ => true,
+            };
+            let remedy = match is_there {
+                true => format!("check datastore {}", record.to.datastore),
+                false => "if the copy was renamed, restore its name".into(),
+            };
+            obstacle(refusal, &remedy, false)
+        })?;
+        self.hold_files(job);
+        Ok(())
+    }
+
+    /// A mirror has let go of its destination because others have opened that, and goes on
+    /// by itself unless one of them has it open for writing. What stands in the way becomes
+    /// the reason of a pause.
+    pub(super) fn comes_back(self: &Arc<Self>, job: &Arc<Job>) -> bool {
+        let job = job.clone();
+        threads::aside(self, move |moves| {
+            let _turn = lock(&job.turn);
+            let record = match moves.migration_record(job.id) {
+                Ok(record) => record,
+                Err(error) => {
+                    let pause = unread(job.id, error.to_string(), Blame::Other);
+                    let _ = moves.stand_still(&job, pause);
+                    return;
+                }
+            };
+            // Somebody may have wished for something else meanwhile.
+            if !job.running() || !copies(&record) || record.cancel {
+                return;
+            }
+            if moves.storage.engine.has_left(job.engine_id()).unwrap_or(false)
+                && let Err(obstacle) = moves.open_again(&job, &record)
+            {
+                return moves.obstruct(&job, &obstacle.of_a_mirror());
+            }
+            moves.hold_on(&job);
+            if let Err(error) = moves.tell(&job, Control::Resume) {
+                tracing::debug!(migration = job.id, %error, "the migration has ended \
+                                                             meanwhile");
+            }
+        })
+    }
+
+    /// Lets a migration go on after a restart of the daemon. What stands in the
+    /// way becomes the reason of a pause.
+    pub(super) fn take_up(self: &Arc<Self>, job: &Arc<Job>, record: &MigrationRecord) {
+        if record.pause.as_ref().is_some_and(|pause| pause.compare) {
+            return; // Only the operator may let it go on.
+        }
+        let taken = self
+            .check_destination(record, false)
+            .and_then(|()| self.launch(job, record, Start::Resume));
+        match taken {
+            Ok(()) => tracing::info!(migration = record.id, "migration continues"),
+            // What the operator asked for holds, and comes up again on resuming.
+            Err(obstacle) if record.pause.is_some() && !obstacle.compare => {
+                let error = &obstacle.error;
+                tracing::warn!(migration = record.id, %error, "the paused migration \
+                                                               could not continue anyway");
+            }
+            Err(obstacle) => self.obstruct(job, &obstacle),
+        }
+    }
+
+    /// A datastore is back: what waited for nothing else goes on by itself.
+    /// Says whether all of that was seen: some may be taken up only now.
+    pub fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<bool> {
+        let mut all = true;
+        for record in self.migration_records()? {
+            let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
+            let there = [&record.from.datastore, &record.to.datastore];
+            if !waits || record.step.ended() || !there.iter().any(|it| *it == name) {
+                continue;
+            }
+            let Some(job) = self.job(record.id) else {
+                all = false;
+                continue;
+            };
+            let _turn = lock(&job.turn);
+            // Somebody may have wished for something else meanwhile.
+            let record = self.migration_record(record.id)?;
+            let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
+            if !waits || record.step.ended() {
+                continue;
+            }
+            if job.running() && !record.cancel {
+                // All but its seal was there.
+                let left = self.storage.engine.has_left(job.engine_id()).unwrap_or(false);
+                if left && let Err(obstacle) = self.open_again(&job, &record) {
+                    self.obstruct(&job, &obstacle.of_a_mirror());
+                    continue;
+                }
+                // What cannot go on yet stands still as before.
+                if let Err(error) = self.go_on_again(&job, &record) {
+                    let migration = record.id;
+                    tracing::warn!(migration, %error, "the migration could not continue");
+                }
+            } else if !job.running() && self.storage.problem_of(record.disk).is_none() {
+                // What stands in the way now is recorded by it.
+                let _ = self.relaunch(&job, &record);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Lets a migration without a mirror go on: the operator says so, or its
+    /// datastore is back.
+    pub(super) fn relaunch(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        let compare = record.pause.as_ref().is_some_and(|pause| pause.compare);
+        let start = if compare { Start::Suspect } else { Start::Resume };
+        let running = MigrationRecord { pause: None, ..record.clone() };
+        let launched = self
+            .check_destination(record, compare)
+            .and_then(|()| self.launch(job, &running, start));
+        match launched {
+            Ok(()) => {
+                self.set_pause(job, None)?;
+                tracing::info!(migration = record.id, compare, "migration continues");
+                Ok(())
+            }
+            Err(mut obstacle) => {
+                // What could not be believed before is not believed now.
+                obstacle.compare |= compare;
+                self.obstruct(job, &obstacle);
+                let hint = obstacle.hint(record.id);
+                let name = &record.name;
+                Err(obstacle
+                    .error
+                    .about(&format!("the migration of disk {name} cannot continue"))
+                    .hint(hint))
+            }
+        }
+    }
+
+    /// Checks that the destination image is the one of this migration, and gives
+    /// it the sidecar that it should have. With `repair` also if its sidecar is
+    /// damaged or gone: then every byte of it is going to be compared.
+    fn check_destination(
+        &self,
+        record: &MigrationRecord,
+        repair: bool,
+    ) -> Result<(), Obstacle> {
+        let to = &record.to.datastore;
+        let unreachable = |error| Obstacle {
+            error,
+            remedy: format!("check datastore {to}"),
+            compare: repair,
+            unreachable: !repair,
+            blame: Blame::Away,
+        };
+        let shelf = self.storage.shelf(to).map_err(unreachable)?;
+        // Here the job's turn is held, so nothing may wait for what hangs.
+        shelf.must_answer().map_err(unreachable)?;
+        let store = shelf.get().map_err(unreachable)?;
+        self.storage.check_is_no_disk(&shelf).map_err(|error| match error.code {
+            ErrorCode::Unavailable => unreachable(error),
+            _ => obstacle(error, "free the datastore", repair),
+        })?;
+        let image = shelf.image(&record.to.image).map_err(unreachable)?;
+        let expected = partial(record);
+        shelf
+            .check_file(&record.to.image)
+            .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
+        match store.read_sidecar(&image, record.size) {
+            Ok(found) if found == expected => Ok(()),
+            // A switch-over that was undone, or a crash between two steps: the
+            // source outranks it, and says the store.
+            Ok(found) if is_copy(&found, record) => {
+                shelf.identify(&record.to.image, &expected).map_err(unreachable)
+            }
+            Ok(found) => {
+                let message = format!(
+                    "the destination image is not this migration's: it is disk {}, \
+                     generation {}, {}",
+                    found.name, found.generation, found.role
+                );
+                let remedy = format!("find the program that writes to datastore {to}");
+                Err(obstacle(Error::unavailable(message), &remedy, true))
+            }
+            Err(_) if repair => {
+                shelf.identify(&record.to.image, &expected).map_err(unreachable)
+            }
+            Err(error) => {
+                let remedy =
+                    format!("check that the image on datastore {to} is the right image");
+                Err(obstacle(shelf.refused(&error), &remedy, true))
+            }
+        }
+    }
+
+    /// Records what stands in a migration's way.
+    fn obstruct(&self, job: &Job, obstacle: &Obstacle) {
+        let id = job.id;
+        let reason = obstacle.error.to_string();
+        tracing::warn!(migration = id, reason, "migration paused");
+        let hint = Some(obstacle.hint(id));
+        let pause = Pause {
+            reason,
+            hint,
+            compare: obstacle.compare,
+            unreachable: obstacle.unreachable,
+            // Where all has to be compared, the map or the image is wrong.
+            blame: if obstacle.compare { Blame::Other } else { obstacle.blame },
+        };
+        if let Err(error) = self.stand_still(job, pause) {
+            tracing::error!(migration = id, error = %error.with_cause(), "not recorded yet");
+        }
+    }
+
+    /// What a notice of the mirror is worth in the log.
+    pub(super) fn log_notice(&self, id: u64, notice: &Notice) {
+        match notice {
+            // Whoever asked has said so.
+            Notice::Paused(PauseReason::Asked) => {
+                tracing::debug!(migration = id, "migration paused");
+            }
+            Notice::Paused(reason) => {
+                tracing::warn!(migration = id, %reason, "migration paused");
+            }
+            Notice::Differing { regions } => {
+                tracing::warn!(migration = id, regions, "verification found differences");
+            }
+            Notice::SwitchOverUndone { held } => {
+                tracing::info!(migration = id, %held, "switch-over undone");
+            }
+            Notice::PatienceRaised(patience) => {
+                tracing::info!(migration = id, %patience, "patience raised");
+            }
+            Notice::FirstPassDone => tracing::info!(migration = id, "first pass done"),
+            Notice::Verifying => tracing::info!(migration = id, "verifying"),
+            Notice::Resumed => tracing::debug!(migration = id, "migration continues"),
+            Notice::Holding => tracing::debug!(migration = id, "guest held"),
+        }
+    }
+}

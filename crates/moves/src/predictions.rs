@@ -1,0 +1,427 @@
+//! What a move will take: what `core` learns that from, and how right it was.
+//!
+//! Lessons are the moves there were, as the state has them: nothing else is kept, so a
+//! restart of the daemon forgets nothing. A move of which something else was asked on
+//! the way, or that stood still, teaches nothing and is held against nobody. Nor does one
+//! that began before a datastore was added say anything of it: that was another one of its
+//! name.
+
+use sterna_api::{
+    AskGuard, BestHour, Error, Guard, LearnedFrom, Predict, Predicted, Prediction,
+    PredictionScores, Result, StartMigration, Weakest,
+};
+use sterna_core::guard::Experience;
+use sterna_core::measure::{LqFit, Summary};
+use sterna_core::predict::{
+    self, Ends, Lesson, Move, PredictionOutcome, Scores, Shown, Source, Speed, Terms,
+    Week, Work,
+};
+use sterna_core::{Bytes, Nanos};
+use sterna_os::clock;
+use sterna_state::{DiskRecord, Forecast, MigrationRecord};
+use sterna_telemetry::figures::{RECENT, summarized};
+
+use crate::Moves;
+use crate::{aim, check_elsewhere, check_rate, moment, wanted};
+
+/// The most lessons that are looked at: an old one counts next to nothing.
+const LESSONS: u32 = 64;
+
+/// How long ago a device may have shown what it can do: its line forgets no sooner.
+const SHOWN: Nanos = Nanos::from_secs(3600);
+
+/// How many moves scores speak of.
+const SCORED: u32 = 200;
+
+impl Moves {
+    /// What a move would take.
+    pub fn predict(&self, request: &Predict) -> Result<Prediction> {
+        check_rate(request.rate)?;
+        let asked = AskGuard {
+            keep: request.keep,
+            p99_us: request.p99_us,
+            idle_only: request.idle_only,
+            ..AskGuard::default()
+        };
+        let guard = wanted(&asked)?;
+        let disk = self.storage.disk_record(&request.disk)?;
+        let shelf = self.storage.shelf(&request.to)?;
+        check_elsewhere(&disk, &request.to)?;
+        // What `migrate` would refuse takes no time at all.
+        self.check_takes(&disk, &shelf, None)?;
+        let (from, to) = (disk.datastore.clone(), request.to.clone());
+        let summary = self.storage.samples.of_disk(disk.id, RECENT);
+        let work = Work::of(&summary);
+        let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
+        let terms = terms(request.rate, &guard);
+        let one = one_move(self.to_copy(&disk), disk.size, request.verify, work, terms);
+        let learned = self.learned(&from, &to)?;
+        let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
+            return Err(not_known(&from, &to, &self.copies_seen(&from, &to)?, &one));
+        };
+        let week = Week::new(self.storage.store.hours(disk.id)?);
+        let predicted = match at {
+            None => told(&one, &speed, &predict::Prediction::of(&one, &speed)),
+            Some(at) => match week.predict(&one, &speed, at) {
+                Some(then) => told(&one, &speed, &then),
+                None => return Err(never_seen(&disk.name)),
+            },
+        };
+        let best = week.best(&one, &speed, clock::now());
+        Ok(Prediction {
+            disk: disk.name,
+            size: disk.size,
+            from,
+            to,
+            guard,
+            application: summarized(&summary),
+            outstanding: work.outstanding,
+            at,
+            predicted,
+            best: best.map(|(at, it)| BestHour { at, likely_s: it.likely.as_secs_f64() }),
+        })
+    }
+
+    /// What is known of a move that is about to begin, beside an application that did
+    /// this lately. It begins also if that is nothing. And
+    /// what its guard begins with.
+    pub(crate) fn forecast(
+        &self,
+        disk: &DiskRecord,
+        request: &StartMigration,
+        guard: &Guard,
+        lately: &Summary,
+    ) -> (Forecast, Experience) {
+        let work = Work::of(lately);
+        let (from, to) = (&disk.datastore, &request.to);
+        let known = self.experience(from, to, &work, guard);
+        let like = sterna_core::guard::Guard::new(aim(guard)).like(&known);
+        let experienced = like.is_experienced();
+        let forecast = Forecast { experienced, ..Forecast::of(&work) };
+        // When it may not copy, and how far it is spread, the copy alone does not say.
+        if guard.window.is_some() || guard.finish_by.is_some() {
+            return (forecast, known);
+        }
+        let terms = terms(request.rate, guard);
+        let told = self.told(disk, &request.to, request.verify, work, terms);
+        let predicted = told.unwrap_or_else(|error| {
+            tracing::warn!(disk = disk.name, %error, "no prediction");
+            None
+        });
+        (Forecast { predicted, ..forecast }, known)
+    }
+
+    /// What the guard of a migration begins with.
+    pub(crate) fn experience_for(&self, record: &MigrationRecord) -> Experience {
+        let Some(forecast) = record.forecast else { return Experience::default() };
+        let (from, to) = (&record.from.datastore, &record.to.datastore);
+        self.experience(from, to, &forecast.work(), &record.guard)
+    }
+
+    /// What the guard of a move beside such an application begins with. If that cannot be
+    /// asked, it learns anew.
+    fn experience(&self, from: &str, to: &str, work: &Work, guard: &Guard) -> Experience {
+        if guard.keep.is_none() && guard.p99_us.is_none() {
+            return Experience::default();
+        }
+        let lessons = self.all_lessons(from, to).unwrap_or_else(|error| {
+            tracing::warn!(from, %error, "a guard learns anew");
+            Vec::new()
+        });
+        predict::experience(&lessons, work, &terms(None, guard)).unwrap_or_default()
+    }
+
+    /// What the moves from or to these two say, the latest first.
+    fn all_lessons(&self, from: &str, to: &str) -> Result<Vec<Lesson>> {
+        let past = self.past(from, to)?;
+        Ok(past.iter().filter_map(|(record, ends)| lesson(record, *ends)).collect())
+    }
+
+    /// What a move of this disk will take, if anything is known of such moves.
+    pub fn told(
+        &self,
+        disk: &DiskRecord,
+        to: &str,
+        verify: bool,
+        work: Work,
+        terms: Terms,
+    ) -> Result<Option<Predicted>> {
+        let Some(speed) = self.learned(&disk.datastore, to)? else { return Ok(None) };
+        let one = one_move(self.to_copy(disk), disk.size, verify, work, terms);
+        Ok(Some(told(&one, &speed, &predict::Prediction::of(&one, &speed))))
+    }
+
+    /// How right predictions were.
+    pub fn prediction_scores(&self) -> Result<PredictionScores> {
+        let ended = self.storage.store.predicted_migrations(SCORED)?;
+        let outcomes: Vec<PredictionOutcome> = ended.iter().filter_map(outcome).collect();
+        let scores = Scores::of(&outcomes);
+        Ok(PredictionScores {
+            moves: scores.count as u64,
+            median_error: (scores.count > 0).then_some(scores.median_error),
+            within: scores.within as u64,
+            beside: scores.beside as u64,
+            kept_error: (scores.beside > 0).then_some(scores.kept_error),
+        })
+    }
+
+    /// What an image has in it.
+    pub fn to_copy(&self, disk: &DiskRecord) -> u64 {
+        let shelf = self.storage.shelf(&disk.datastore).ok();
+        let allocated = shelf.and_then(|shelf| shelf.allocated(&disk.image, disk.size));
+        allocated.map_or(disk.size, |allocated| allocated.min(disk.size))
+    }
+
+    /// The speed of a copy from one datastore to another, if anything is known of it.
+    pub fn learned(&self, from: &str, to: &str) -> Result<Option<Speed>> {
+        let lessons = self.all_lessons(from, to)?;
+        Ok(Speed::learned(&lessons).map(|speed| self.shaped(speed, from, to)))
+    }
+
+    /// The speed of a copy before the first one, by what the two devices have shown, if
+    /// they have.
+    fn guessed(&self, from: &str, to: &str) -> Option<Speed> {
+        let [source, destination] = [from, to].map(|end| self.shown(end));
+        let speed = Speed::guessed(source, destination)?;
+        let lessons = self.all_lessons(from, to).unwrap_or_default();
+        Some(self.shaped(speed.knowing(&lessons), from, to))
+    }
+
+    /// What a datastore's device has shown of what it can do.
+    fn shown(&self, name: &str) -> Option<Shown> {
+        let LqFit::Line(line) = self.storage.samples.device(name)? else { return None };
+        let did = self.storage.samples.of_datastore(name, SHOWN);
+        let (requests, bytes) = (did.iops(), did.bytes_per_second());
+        (requests > 0.0).then(|| Shown { peak: line.peak(), size: bytes / requests })
+    }
+
+    /// A speed where one of the ends may be shaped.
+    fn shaped(&self, speed: Speed, from: &str, to: &str) -> Speed {
+        let ends = [from, to].into_iter().filter_map(|end| self.storage.shelf(end).ok());
+        let shapes = ends.filter_map(|end| end.record().shape?.bytes_per_second);
+        match shapes.min() {
+            Some(most) => speed.at_most(most as f64),
+            None => speed,
+        }
+    }
+
+    /// Which copies there were that one could have learned from.
+    pub fn copies_seen(&self, from: &str, to: &str) -> Result<Seen> {
+        let past = self.past(from, to)?;
+        Ok(Seen::of(past.into_iter().map(|(record, _)| record)))
+    }
+
+    /// The latest moves from or to these two, and what they had in common with one from the
+    /// one to the other.
+    fn past(&self, from: &str, to: &str) -> Result<Vec<(MigrationRecord, Ends)>> {
+        let added =
+            |name: &str| self.storage.shelf(name).map_or(0, |it| it.record().added);
+        let (source, destination) = ((from, added(from)), (to, added(to)));
+        let past = self.storage.store.lessons(from, to, LESSONS)?.into_iter();
+        let known = past.filter_map(|record| {
+            let ends = common(&record, source, destination)?;
+            Some((record, ends))
+        });
+        Ok(known.collect())
+    }
+}
+
+/// Which ends a past move had that are those of one from and to datastores with these names,
+/// added then.
+fn common(
+    record: &MigrationRecord,
+    source: (&str, u64),
+    destination: (&str, u64),
+) -> Option<Ends> {
+    let is =
+        |(name, added): (&str, u64), end: &str| end == name && record.started >= added;
+    match (is(source, &record.from.datastore), is(destination, &record.to.datastore)) {
+        (true, true) => Some(Ends::Both),
+        (true, false) => Some(Ends::Source),
+        (false, true) => Some(Ends::Destination),
+        (false, false) => None,
+    }
+}
+
+/// Copies from or to two datastores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// How many there were.
+    copies: usize,
+    /// How many of them had a limit of their own.
+    limited: usize,
+    /// The highest of those limits, bytes per second.
+    most: Option<u64>,
+}
+
+impl Seen {
+    fn of(past: impl Iterator<Item = MigrationRecord>) -> Seen {
+        past.fold(Seen::default(), |seen, record| Seen {
+            copies: seen.copies + 1,
+            limited: seen.limited + usize::from(record.rate.is_some()),
+            most: seen.most.max(record.rate),
+        })
+    }
+
+    /// The highest limit, if there were copies and each of them had one.
+    pub fn all_limited_to(&self) -> Option<u64> {
+        self.most.filter(|_| self.limited == self.copies)
+    }
+}
+
+/// A move of a disk, of which so many bytes are to be copied.
+pub fn one_move(bytes: u64, size: u64, verify: bool, work: Work, terms: Terms) -> Move {
+    let compared = if verify { size } else { 0 };
+    Move { bytes, compared, work, terms }
+}
+
+/// What a move that was completed says of one that has these ends in common with it.
+fn lesson(record: &MigrationRecord, ends: Ends) -> Option<Lesson> {
+    let report = record.report.filter(|report| report.compared.is_none())?;
+    // What was held back by something else does not say what it could have done.
+    let guard = &record.guard;
+    if record.rate.is_some() || guard.window.is_some() || guard.finish_by.is_some() {
+        return None;
+    }
+    Some(Lesson {
+        ends,
+        rate: report.average_rate,
+        bytes: report.copied,
+        work: record.forecast?.work(),
+        terms: terms(None, guard),
+        kept: record.application.kept(),
+        experienced: record.forecast?.experienced,
+        experience: record.experience.map(Experience::from),
+    })
+}
+
+fn outcome(record: &MigrationRecord) -> Option<PredictionOutcome> {
+    let (told, report) = (record.forecast?.predicted?, record.report?);
+    let range = (told.least_s, told.most_s);
+    let kept = told.kept.zip(record.application.kept());
+    Some(PredictionOutcome {
+        likely: told.likely_s,
+        range,
+        took: report.duration_s,
+        kept,
+    })
+}
+
+/// What a move is held to, as predictions see it.
+pub fn terms(limit: Option<u64>, guard: &Guard) -> Terms {
+    let Guard { keep, p99_us, idle_only, .. } = *guard;
+    Terms { limit, keep, bounded: p99_us.is_some(), idle_only }
+}
+
+/// A prediction in the API's form.
+pub fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predicted {
+    let (learned_from, moves) = match speed.source {
+        Source::Moves(count) => (LearnedFrom::Moves, Some(count as u64)),
+        Source::Ends => (LearnedFrom::Ends, None),
+        Source::OneEnd => (LearnedFrom::OneEnd, None),
+        Source::Devices => (LearnedFrom::Devices, None),
+    };
+    Predicted {
+        bytes: one.bytes,
+        likely_s: it.likely.as_secs_f64(),
+        least_s: it.least.as_secs_f64(),
+        most_s: it.most.as_secs_f64(),
+        rate: it.rate,
+        share: it.share,
+        kept: Some(it.kept),
+        weakest: match it.weakest {
+            predict::Weakest::Storage => Weakest::Storage,
+            predict::Weakest::Limit => Weakest::Limit,
+            predict::Weakest::Promise => Weakest::Promise,
+            predict::Weakest::Application => Weakest::Application,
+        },
+        learned_from,
+        moves,
+        guess: speed.source.is_guess(),
+    }
+}
+
+/// Why nothing is known, and what is known all the same.
+fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> Error {
+    let (copies, do_not, them) = match seen.copies {
+        1 => ("the one copy".to_owned(), "does not", "it"),
+        many => (format!("the {many} copies"), "do not", "them"),
+    };
+    let why = match seen.all_limited_to() {
+        _ if seen.copies == 0 => {
+            format!("Sterna has not copied from {from} or to {to} yet")
+        }
+        Some(most) => format!(
+            "{copies} from {from} or to {to} had a limit (--rate, at most {}/s), so the \
+             speed without a limit is unknown",
+            Bytes(most)
+        ),
+        None => format!(
+            "{copies} from {from} or to {to} {do_not} show the speed: there was nothing \
+             to copy, or limits, hours, deadlines, applications or an old copy held \
+             {them} back"
+        ),
+    };
+    let least = one.least().zip(one.terms.limit).map(|(least, limit)| {
+        format!("; at {}/s the move takes at least {}", Bytes(limit), rough(least))
+    });
+    let message = format!("no prediction: {why}{}", least.unwrap_or_default());
+    let without = if seen.copies == 0 { "" } else { ", without a limit or a promise" };
+    Error::unavailable(message).hint(format!(
+        "move a small disk first{without}: `sterna migrate DISK --to {to}`"
+    ))
+}
+
+/// A span in whole seconds, or minutes: it is a bound.
+fn rough(span: Nanos) -> String {
+    match span.as_secs_f64().ceil() as u64 {
+        seconds @ 0..600 => format!("{seconds} s"),
+        seconds @ 600..36_000 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
+fn never_seen(disk: &str) -> Error {
+    let message =
+        format!("no load of disk {disk} was recorded for this hour in the last week");
+    Error::unavailable(message).hint(
+        "leave out --at to use the load of now; the daemon records hours while it runs",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said where so many copies were seen, these of them with limits in MiB/s.
+    fn said(copies: usize, limits: &[u64], rate: Option<u64>) -> String {
+        let most = limits.iter().max().map(|limit| limit << 20);
+        let seen = Seen { copies, limited: limits.len(), most };
+        let terms = Terms { limit: rate, ..Terms::default() };
+        let one = one_move(70 << 20, 200 << 20, false, Work::default(), terms);
+        not_known("old", "new", &seen, &one).to_string()
+    }
+
+    #[test]
+    fn copies_that_were_limited_are_not_said_to_be_none() {
+        assert!(said(0, &[], None).contains("Sterna has not copied"));
+        let limited = said(2, &[5, 40], None);
+        let part =
+            "the 2 copies from old or to new had a limit (--rate, at most 40.0 MiB/s";
+        assert!(limited.contains(part), "{limited}");
+        let others = said(3, &[5], None);
+        assert!(others.contains("held them back"), "{others}");
+    }
+
+    #[test]
+    fn a_limit_is_a_bound_where_nothing_else_is_known() {
+        for copies in [0, 1] {
+            let text = said(copies, &[5][..copies], Some(5 << 20));
+            assert!(
+                text.ends_with("; at 5.00 MiB/s the move takes at least 14 s"),
+                "{text}"
+            );
+        }
+        assert!(!said(1, &[5], None).contains("at least"));
+    }
+}

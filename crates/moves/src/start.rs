@@ -1,0 +1,316 @@
+//! Starting a migration: everything that can be refused is refused here, and
+//! then nothing has changed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sterna_api::{
+    Application, Error, Guard, Migration, Provision, Result, StartMigration,
+};
+use sterna_core::mirror::Control;
+use sterna_engine::datastore::{Datastore, DatastoreError};
+use sterna_engine::mirror::Start;
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::{clock, lock};
+use sterna_state::{
+    DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step, Tallied,
+};
+use sterna_storage::datastores::claim_of as datastore_claim;
+use sterna_storage::disks::{claim_of, provision};
+use sterna_storage::shelf::Shelf;
+use sterna_telemetry::figures::{RECENT, summarized};
+
+use super::Job;
+use super::control::check_rate;
+use super::guard::wanted;
+use super::leftover::is_copy;
+use crate::Moves;
+
+/// A destination image that is there.
+struct Destination {
+    file: String,
+    reads_zero: bool,
+    start: Start,
+    /// What it said of itself before, if it was there.
+    was: Option<Identity>,
+}
+
+impl Moves {
+    /// Starts a migration; answers when the copy has begun.
+    pub fn start_migration(
+        self: &Arc<Self>,
+        request: &StartMigration,
+    ) -> Result<Migration> {
+        self.start_if(request, |_| Ok(()))
+    }
+
+    /// The same, if the disk is what whoever asks takes it for: a name may be another
+    /// disk's by now.
+    pub fn start_if(
+        self: &Arc<Self>,
+        request: &StartMigration,
+        check: impl FnOnce(&DiskRecord) -> Result<()>,
+    ) -> Result<Migration> {
+        let began = Instant::now();
+        check_rate(request.rate)?;
+        let guard = wanted(&request.guard)?;
+        let _disk = self.storage.claims.alone(claim_of(&request.disk))?;
+        let _datastore = self.storage.claims.shared(datastore_claim(&request.to))?;
+        let disk = self.storage.disk_record(&request.disk)?;
+        check(&disk)?;
+        self.storage.descriptors.check_move("a move")?;
+        let to = self.storage.shelf(&request.to)?;
+        self.check_may_move(&disk, request)?;
+        let placing = self.storage.placing(&to);
+        let store = self.check_takes(&disk, &to, request.provision)?;
+        let lately = self.storage.samples.of_disk(disk.id, RECENT);
+        let (forecast, experience) = self.forecast(&disk, request, &guard, &lately);
+        let before = summarized(&lately);
+        let mut record = new_record(&disk, request, guard, before);
+        record.forecast = Some(forecast);
+        record.id = self.storage.store.add_migration(record.clone())?;
+        drop(placing);
+        let job = self.job_with(&record, experience);
+        let _turn = lock(&job.turn);
+        lock(&job.state).began = Some(began);
+        self.begin_copy(&job, &mut record, &to, &store).map_err(|error| {
+            error.about(&format!("disk {} cannot be moved", record.name))
+        })?;
+        tracing::info!(
+            migration = record.id,
+            disk = record.name,
+            from = record.from.datastore,
+            to = record.to.datastore,
+            "migration started"
+        );
+        self.show_migration(record.id)
+    }
+
+    /// Makes the destination image and the mirror. What fails is undone.
+    fn begin_copy(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &mut MigrationRecord,
+        to: &Shelf,
+        store: &Datastore,
+    ) -> Result<()> {
+        let mut was = None;
+        let begun = make_destination(record, to, store).and_then(|made| {
+            was = made.was;
+            record.to.image.clone_from(&made.file);
+            record.reads_zero = made.reads_zero;
+            self.storage.store.migration_begins(
+                record.id,
+                &made.file,
+                made.reads_zero,
+            )?;
+            record.step = Step::Copying;
+            // It stands still until the destination is known to be usable.
+            let pause = Pause { reason: "starting".into(), ..Pause::default() };
+            let standing = MigrationRecord { pause: Some(pause), ..record.clone() };
+            let launched = self.launch(job, &standing, made.start);
+            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
+        });
+        if let Err(error) = begun {
+            self.forget_unstarted(record, to, was.as_ref(), &error);
+            return Err(error);
+        }
+        if let Err(error) = check_second_client(record, to, store) {
+            // The mirror ends, and its end puts away what there is.
+            self.storage.store.set_cancel(record.id)?;
+            self.tell(job, Control::Cancel)?;
+            return Err(error);
+        }
+        self.tell(job, Control::Resume)
+    }
+
+    fn check_may_move(&self, disk: &DiskRecord, request: &StartMigration) -> Result<()> {
+        let name = &disk.name;
+        check_elsewhere(disk, &request.to)?;
+        self.storage.check_settled(disk)?;
+        if let Some(other) = self.migration_of(disk.id)? {
+            let id = other.id;
+            let message = format!("disk {name} is being moved by migration {id}");
+            let hint = format!(
+                "`sterna migration watch {id}` shows its progress, `sterna migration \
+                 cancel {id}` cancels it"
+            );
+            return Err(Error::in_use(message).hint(hint));
+        }
+        if let Some(problem) = self.storage.problem_of(disk.id) {
+            let message = format!("disk {name} is not served: {problem}");
+            return Err(Error::unavailable(message)
+                .hint("repair this; Sterna tries again every few seconds"));
+        }
+        self.storage.shelf(&disk.datastore)?.must_not_hang()
+    }
+
+    /// A migration that did not get as far as copying leaves only its record, and what was
+    /// there as it `was`.
+    fn forget_unstarted(
+        &self,
+        record: &MigrationRecord,
+        to: &Shelf,
+        was: Option<&Identity>,
+        error: &Error,
+    ) {
+        if !record.to.image.is_empty() || record.step == Step::Copying {
+            let (file, size) = (&record.to.image, record.size);
+            let ours = |found: &Identity| is_copy(found, record);
+            let removed = to.has(file, size, ours).and_then(|is_there| match was {
+                _ if !is_there => Ok(()),
+                Some(was) => to.identify(file, was),
+                None => to.remove(file, size, None),
+            });
+            if let Err(error) = removed {
+                tracing::warn!(migration = record.id, %error, "an image was left behind");
+            }
+        }
+        lock(&self.jobs).remove(&record.id);
+        let ending = Ending {
+            at: clock::now(),
+            note: Some(format!("could not be started: {error}")),
+            application: Application::default(),
+            report: None,
+        };
+        if let Err(error) =
+            self.storage.store.migration_ends(record.id, Step::Cancelled, &ending)
+        {
+            tracing::error!(migration = record.id, %error, "cannot record the \
+                                                            migration's end");
+        }
+    }
+}
+
+/// Refuses the datastore that a disk is on.
+pub(crate) fn check_elsewhere(disk: &DiskRecord, to: &str) -> Result<()> {
+    if disk.datastore != to {
+        return Ok(());
+    }
+    let message = format!("disk {} is on datastore {to} already", disk.name);
+    Err(Error::invalid(message).hint("choose another datastore"))
+}
+
+pub(super) fn new_record(
+    disk: &DiskRecord,
+    request: &StartMigration,
+    guard: Guard,
+    before: Option<sterna_api::Figures>,
+) -> MigrationRecord {
+    MigrationRecord {
+        id: 0,
+        disk: disk.id,
+        name: disk.name.clone(),
+        size: disk.size,
+        from: Place { datastore: disk.datastore.clone(), image: disk.image.clone() },
+        to: Place { datastore: request.to.clone(), image: String::new() },
+        provision: request.provision.unwrap_or(disk.provision),
+        reads_zero: false,
+        rate: request.rate,
+        guard,
+        verify: request.verify,
+        keep_source: request.keep_source,
+        skip_bad: request.skip_bad_sectors,
+        found: Found::default(),
+        step: Step::Created,
+        source_generation: disk.generation,
+        destination_generation: disk.generation + 1,
+        cancel: false,
+        pause: None,
+        started: clock::now(),
+        ended: None,
+        note: None,
+        application: Application { before, ..Application::default() },
+        tallied: Tallied::default(),
+        forecast: None,
+        experience: None,
+        report: None,
+    }
+}
+
+/// What a migration's destination says of itself while it is copied to.
+pub(super) fn partial(record: &MigrationRecord) -> Identity {
+    Identity {
+        id: record.disk,
+        name: record.name.clone(),
+        size: record.size,
+        generation: record.destination_generation,
+        role: Role::Partial,
+    }
+}
+
+/// A server that takes one client has it now, in the mirror, and could never be
+/// sealed: better to know that before the copy than after it.
+fn check_second_client(
+    record: &MigrationRecord,
+    to: &Shelf,
+    store: &Datastore,
+) -> Result<()> {
+    if store.holds_many() {
+        return Ok(());
+    }
+    let read = to.image(&record.to.image).and_then(|image| {
+        store.read_sidecar(&image, record.size).map_err(|error| to.refused(&error))
+    });
+    read.map(drop)
+}
+
+/// Makes the destination image; or takes an old image of the same disk, of
+/// which only what differs need be copied.
+fn make_destination(
+    record: &MigrationRecord,
+    to: &Shelf,
+    store: &Datastore,
+) -> Result<Destination> {
+    let identity = partial(record);
+    match store.create_image(&identity, provision(record.provision)) {
+        Ok(created) => {
+            let file =
+                store.file_of(&created.image).map_err(|error| to.refused(&error))?;
+            let reads_zero = created.reads_zero;
+            Ok(Destination { file, reads_zero, start: Start::Fresh, was: None })
+        }
+        Err(DatastoreError::Exists(path)) => {
+            let file =
+                path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            reuse(record, to, store, file).map_err(|reason| {
+                let hint = format!(
+                    "{reason}; check the image, then remove it, or make it a disk with \
+                     `sterna disk import`"
+                );
+                to.refused(&DatastoreError::Exists(path.clone())).hint(hint)
+            })
+        }
+        Err(error) => Err(to.refused(&error)),
+    }
+}
+
+/// An image that this disk once had here, kept by `--keep-source`.
+fn reuse(
+    record: &MigrationRecord,
+    to: &Shelf,
+    store: &Datastore,
+    file: &str,
+) -> Result<Destination, String> {
+    let unusable = |_| "it is not an old copy of this disk".to_owned();
+    let image = store.image(file).map_err(unusable)?;
+    let old = store.read_sidecar(&image, record.size).map_err(unusable)?;
+    let ours =
+        old.id == record.disk && old.size == record.size && old.role != Role::Active;
+    if !ours {
+        return Err(format!("it is the image of disk {} ({})", old.name, old.role));
+    }
+    to.check_file(file).map_err(|error| error.to_string())?;
+    if record.provision != Provision::Thin {
+        let allocated = store.allocate(&image, record.size);
+        allocated.map_err(|error| to.refused(&error).to_string())?;
+    }
+    to.take_over(file, &partial(record)).map_err(|error| error.to_string())?;
+    tracing::info!(
+        migration = record.id,
+        file,
+        "the destination has an old copy: Sterna compares it"
+    );
+    let (file, was) = (file.into(), Some(old));
+    Ok(Destination { file, reads_zero: false, start: Start::Suspect, was })
+}

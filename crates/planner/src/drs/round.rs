@@ -1,0 +1,180 @@
+//! A round: all machines are looked at, and what should move.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sterna_api::Result;
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{Advice, VmHistory, advise, waits};
+use sterna_os::{clock, lock};
+use sterna_qemu::Usage;
+use sterna_runtime::tasks::Task;
+use sterna_state::{Roll, Trail};
+
+use super::State;
+use super::scene::{Scene, bounds};
+use crate::Planner;
+
+/// How often it is looked whether a round is due: another span between rounds holds soon.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Looks at machines, round for round.
+pub fn looking(planner: &Arc<Planner>) -> Task {
+    let mut began: Option<Instant> = None;
+    let look = move |planner: &Arc<Planner>| {
+        let every = Duration::from_secs(lock(&planner.drs.state).round_s);
+        if began.is_some_and(|began| began.elapsed() < every) {
+            return Ok(());
+        }
+        began = Some(Instant::now());
+        planner.look_round()
+    };
+    Task::every("drs", "check which VMs should migrate", TICK, planner, look)
+}
+
+/// The time, as moves are kept with it.
+pub(super) fn now() -> Nanos {
+    Nanos::from_secs(clock::now())
+}
+
+impl State {
+    /// Takes over what is kept of machines' moves, and forgets machines that are gone.
+    pub(super) fn settle(&mut self, roll: &Roll) {
+        let trails = || {
+            roll.seats.iter().filter_map(|it| Some((it.vm.as_str(), it.trail.as_ref()?)))
+        };
+        let kept: HashSet<&str> = trails().map(|(vm, _)| vm).collect();
+        self.calm.keep(|vm| kept.contains(vm));
+        trails().for_each(|(vm, trail)| self.calm.recall(vm.to_owned(), known(trail)));
+        let placed: HashSet<&str> = roll
+            .seats
+            .iter()
+            .filter(|seat| seat.host.is_some())
+            .map(|seat| seat.vm.as_str())
+            .collect();
+        self.seen.retain(|vm, _| placed.contains(vm.as_str()));
+    }
+
+    /// A machine was looked at: what it uses, and why it cannot be sent anywhere, if it
+    /// cannot; or why it could not be asked.
+    fn look(&mut self, vm: String, at: Instant, looked: Looked) {
+        let seen = self.seen.entry(vm).or_default();
+        match looked {
+            Ok((usage, unsendable)) => {
+                seen.look(at, usage);
+                seen.keep(unsendable);
+            }
+            Err(problem) => seen.fail(problem),
+        }
+    }
+
+    /// Ends a round: what should be done by all that was seen.
+    fn judge(&mut self, roll: &Roll, now: Nanos) -> Judged {
+        self.settle(roll);
+        let (scene, advice) = self.advice(roll, now);
+        self.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
+        let held = self.calm.is_held(&super::hold(&roll.settings));
+        self.round_s = roll.settings.round_s;
+        Judged { scene, advice, held }
+    }
+
+    /// What there is, and what should be done.
+    pub(super) fn advice(&self, roll: &Roll, now: Nanos) -> (Scene, Advice) {
+        let scene = Scene::of(roll, self, now);
+        let advice = advise(&scene.inventory, &bounds(&roll.settings));
+        (scene, advice)
+    }
+}
+
+/// What was seen of a machine in a round.
+type Looked = std::result::Result<(Usage, Option<String>), String>;
+
+/// What a round came to.
+struct Judged {
+    scene: Scene,
+    advice: Advice,
+    /// Whether moves that can wait have been recommended for long enough.
+    held: bool,
+}
+
+/// How long what somebody was told to move counts as recommended: as long as a machine is
+/// left alone that moves where nothing recommended that.
+const TOLD: Nanos = Nanos::from_secs(3600);
+
+impl State {
+    /// Somebody was told to move these.
+    pub(super) fn tell(&mut self, scene: &Scene, advice: &Advice) {
+        let went =
+            |vm: usize, to: usize| (scene.vms[vm].clone(), scene.hosts[to].clone());
+        for one in &advice.moves {
+            self.told.insert(went(one.vm, one.to), now());
+            if let Some(back) = one.back {
+                self.told.insert(went(back, one.from), now());
+            }
+        }
+    }
+
+    /// Whether somebody was told, not long ago, to move a machine to a host. That holds
+    /// for one move.
+    pub(super) fn was_told(&mut self, vm: &str, host: &str) -> bool {
+        let now = now();
+        self.told.retain(|_, at| now.since(*at) < TOLD);
+        let told = self.told.keys().any(|(one, to)| one == vm && to == host);
+        self.told.retain(|(one, _), _| one != vm);
+        told
+    }
+}
+
+impl Planner {
+    fn look_round(self: &Arc<Self>) -> Result<()> {
+        let roll = self.drs.ledger.read()?;
+        let on_a_host =
+            |vm: &str| roll.seats.iter().any(|seat| seat.vm == vm && seat.host.is_some());
+        let mut records = self.storage.store.vms()?;
+        records.retain(|vm| on_a_host(&vm.name));
+        let usages = self.machines.vms.usages(&records);
+        let at = Instant::now();
+        let judged = usages.into_iter().map(|(vm, looked)| {
+            let judge = |(usage, stands)| (usage, self.unsendable(&vm, &stands));
+            let looked = looked.map(judge);
+            (vm, looked)
+        });
+        let judged: Vec<_> = judged.collect();
+        let mut state = lock(&self.drs.state);
+        state.settle(&roll);
+        judged.into_iter().for_each(|(vm, looked)| state.look(vm, at, looked));
+        // Machines may have moved while they were asked.
+        let roll = self.drs.ledger.read()?;
+        state.looked = Some(clock::now());
+        let Judged { scene, advice, held } = state.judge(&roll, now());
+        drop(state);
+        self.act_on(&roll, &scene, &advice, held)
+    }
+}
+
+/// What is kept of a machine's moves, as `core` is told of it.
+pub(super) fn known(trail: &Trail) -> VmHistory {
+    VmHistory {
+        host: trail.host.clone(),
+        moved: trail.moved.map(Nanos::from_secs),
+        times: trail.times,
+        foreign: trail.foreign.map(Nanos::from_secs),
+        failed: trail.failed.map(Nanos::from_secs),
+    }
+}
+
+/// The same, as it is kept.
+pub(super) fn trail(known: &VmHistory) -> Trail {
+    let seconds = |at: Nanos| at.0 / 1_000_000_000;
+    Trail {
+        host: known.host.clone(),
+        moved: known.moved.map(seconds),
+        times: known.times,
+        foreign: known.foreign.map(seconds),
+        failed: known.failed.map(seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What is made durable of a transfer: that it has begun, whose the machine is, and its end.
+//!
+//! The commit is one change of the roll: the machine is reached at the receiver, and is on
+//! the other host. What takes it back is the opposite.
+
+use sterna_api::Error;
+use sterna_core::transfer::{Verdict, Words};
+use sterna_os::{clock, lock};
+use sterna_state::{
+    Entry, Reach, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep,
+};
+
+use super::mover::Driver;
+use crate::drs::hold;
+use crate::drs::round::{now, trail};
+
+impl Driver {
+    /// The record as it is to be at a step. What is asked for meanwhile stays so.
+    fn at(&self, roll: &Roll, step: TransferStep) -> TransferRecord {
+        let now = roll.transfers.iter().find(|one| one.id == self.record.id);
+        let cancel = now.is_some_and(|one| one.cancel);
+        TransferRecord { step, cancel, ..self.record.clone() }
+    }
+
+    fn not_recorded(&self, error: &Error) -> Words {
+        tracing::error!(transfer = self.record.id, %error, "cannot record a VM migration");
+        error.to_string()
+    }
+
+    pub(super) fn record_copying(&mut self) -> Result<(), Words> {
+        let changed = self.planner.drs.ledger.change(&mut |roll| {
+            Ok(vec![Entry::Transfer(self.at(roll, TransferStep::Copying))])
+        });
+        changed.map_err(|error| self.not_recorded(&error))?;
+        self.record.step = TransferStep::Copying;
+        Ok(())
+    }
+
+    /// The machine is at the receiver from now on, unless somebody has just had it given
+    /// up, if that is heeded; says whether it is.
+    pub(super) fn commit(&mut self, heeds: bool) -> Result<bool, Words> {
+        let (mut is_wanted, mut before) = (true, None);
+        let committed = self.planner.drs.ledger.change(&mut |roll| {
+            let record = self.at(roll, TransferStep::Committed);
+            is_wanted = !heeds || !record.cancel;
+            let seat = roll.seats.iter().find(|seat| seat.vm == record.vm);
+            before = seat.and_then(|seat| seat.trail.clone());
+            if !is_wanted {
+                return Ok(Vec::new());
+            }
+            let reach = Reach::Qmp(record.design.destination.clone());
+            Ok(vec![
+                Entry::Reach { vm: record.vm.clone(), reach },
+                self.seat(roll, &record.design.to, true),
+                Entry::Transfer(record),
+            ])
+        });
+        // A commit that fails may be durable all the same.
+        if is_wanted && self.before.is_none() {
+            self.before = before;
+        }
+        committed.map_err(|error| self.not_recorded(&error))?;
+        if is_wanted {
+            self.record.step = TransferStep::Committed;
+        }
+        Ok(is_wanted)
+    }
+
+    /// The machine is where it was, as if nothing had been.
+    pub(super) fn take_back(&mut self) -> Result<(), Words> {
+        let changed = self.planner.drs.ledger.change(&mut |roll| {
+            let record = self.at(roll, TransferStep::Returning);
+            let (vm, design) = (&record.vm, &record.design);
+            let reach = Reach::Qmp(design.source.clone());
+            let mut entries = vec![Entry::Reach { vm: vm.clone(), reach }];
+            let seat = roll.seats.iter().find(|seat| seat.vm == *vm);
+            if let Some(seat) = seat.filter(|seat| seat.host.as_ref() == Some(&design.to))
+            {
+                let (host, trail) = (Some(design.from.clone()), self.before.clone());
+                entries.push(Entry::Seat(SeatRecord { host, trail, ..seat.clone() }));
+            }
+            entries.push(Entry::Transfer(record));
+            Ok(entries)
+        });
+        changed.map_err(|error| self.not_recorded(&error))?;
+        self.record.step = TransferStep::Returning;
+        Ok(())
+    }
+
+    /// Where the machine is, for the roll; and that a move of it has succeeded, or failed.
+    fn seat(&self, roll: &Roll, host: &str, moved: bool) -> Entry {
+        let vm = &self.record.vm;
+        let mut state = lock(&self.planner.drs.state);
+        state.settle(roll);
+        let hold = hold(&roll.settings);
+        match moved {
+            true => state.calm.moved(now(), vm, host, &hold),
+            false => state.calm.failed(now(), vm, host, &hold),
+        }
+        let mut known = state.calm.histories();
+        let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
+        let pool = roll.seats.iter().find(|seat| seat.vm == *vm);
+        let pool = pool.and_then(|seat| seat.pool.clone());
+        let (vm, host) = (vm.clone(), Some(host.to_owned()));
+        Entry::Seat(SeatRecord { vm, host, pool, trail: kept })
+    }
+
+    /// Records how it has ended.
+    pub(super) fn close(&mut self, verdict: &Verdict) -> Result<(), Words> {
+        self.stream.remove();
+        let step = match verdict {
+            Verdict::There { .. } => TransferStep::Completed,
+            Verdict::Stays { .. } => TransferStep::Cancelled,
+            Verdict::Lost(..) => TransferStep::Lost,
+        };
+        let report = (step == TransferStep::Completed).then(|| self.report());
+        let note = self.note_of(verdict);
+        let end = TransferEnd { at: clock::now(), note: note.clone(), report };
+        let failed = self.record.design.automatic && step == TransferStep::Cancelled;
+        let changed = self.planner.drs.ledger.change(&mut |roll| {
+            let record = TransferRecord { end: Some(end.clone()), ..self.at(roll, step) };
+            let mut entries = vec![Entry::Transfer(record)];
+            if failed {
+                let why = note.clone().unwrap_or_else(|| "cancelled".into());
+                lock(&self.planner.drs.state)
+                    .failures
+                    .insert(self.record.vm.clone(), why);
+                entries.push(self.seat(roll, &self.record.design.from, false));
+            }
+            Ok(entries)
+        });
+        changed.map_err(|error| self.not_recorded(&error))?;
+        let (id, vm) = (self.record.id, &self.record.vm);
+        tracing::info!(transfer = id, vm, note, "transfer {step:?}");
+        self.planner.drs.ways.remove(id);
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! The program that starts machines on a host.
+//!
+//! It is called as `PROGRAM VM HOST SOCKET`, by no shell, and is to start a QEMU with all
+//! that the machine was started with, `-incoming defer`, and a QMP socket at SOCKET. It
+//! ends when that is done; QEMU goes on by itself. What it says on stderr is shown if it
+//! fails. Nothing else is known of it, and nothing is guessed: QEMU must answer at SOCKET.
+
+use std::future::pending;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sterna_api::{Error, Result};
+use sterna_os::program;
+use sterna_state::TransferRecord;
+use tokio::process::Command;
+
+use crate::Planner;
+
+/// How long it may take: what starts a QEMU through others, on a host that is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Planner {
+    /// The program of a host that a machine is to go to.
+    pub(super) fn program_of(&self, host: &str, vm: &str) -> Result<PathBuf> {
+        let roll = self.drs.ledger.read()?;
+        let known = roll.hosts.into_iter().find(|one| one.name == host);
+        known.and_then(|one| one.program).ok_or_else(|| {
+            let message = format!("host {host} has no program that starts VMs");
+            let hint = format!(
+                "set a program: `sterna host program {host} PATH`; or start a QEMU that \
+                 waits for the VM (`-incoming defer`), and give its socket: `sterna drs \
+                 apply {vm} --qmp PATH`"
+            );
+            Error::invalid(message).hint(hint)
+        })
+    }
+
+    /// Has a program start the QEMU of a transfer; says what is wrong, if it does not.
+    pub(super) async fn run_program(
+        &self,
+        path: &Path,
+        record: &TransferRecord,
+    ) -> Result<(), String> {
+        let scratch = self.storage.places.state.join(format!("transfer-{}", record.id));
+        let mut command = Command::new(path);
+        command.args([&record.vm, &record.design.to]).arg(&record.design.destination);
+        let outcome = program::run(&mut command, &scratch, PATIENCE, pending()).await;
+        outcome.map_err(|why| format!("{} {why}", path.display()))
+    }
+}

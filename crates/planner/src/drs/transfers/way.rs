@@ -1,0 +1,86 @@
+//! What this process knows of a transfer that has not ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use sterna_api::TransferProgress;
+use sterna_os::lock;
+use tokio::sync::Notify;
+
+/// All of them, by number.
+#[derive(Debug, Default)]
+pub(in crate::drs) struct Ways {
+    all: Mutex<BTreeMap<u64, Arc<Way>>>,
+    /// Those that have no thread, and are to have one.
+    pub(super) stranded: Mutex<BTreeSet<u64>>,
+    /// The daemon is to stop.
+    pub(super) stopping: AtomicBool,
+}
+
+impl Ways {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<Arc<Way>> {
+        lock(&self.all).get(&id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Way>> {
+        lock(&self.all).values().cloned().collect()
+    }
+
+    pub(super) fn add(&self, id: u64, way: Arc<Way>) {
+        lock(&self.all).insert(id, way);
+    }
+
+    pub(super) fn remove(&self, id: u64) {
+        lock(&self.all).remove(&id);
+    }
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// Wakes the mover.
+    pub(super) asked: Notify,
+    cancel: AtomicBool,
+    standing: Mutex<Standing>,
+}
+
+/// How it goes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) progress: Option<TransferProgress>,
+    /// Why it cannot go on at the moment.
+    pub(super) trouble: Option<String>,
+}
+
+impl Way {
+    pub(super) fn new(cancel: bool) -> Way {
+        Way { cancel: AtomicBool::new(cancel), ..Way::default() }
+    }
+
+    pub(super) fn wake(&self) {
+        self.asked.notify_one();
+    }
+
+    /// Somebody wants it to be given up, and that is durable.
+    pub(super) fn cancel(&self) {
+        self.cancel.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        lock(&self.standing).clone()
+    }
+
+    pub(super) fn note(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut lock(&self.standing));
+    }
+}

@@ -1,0 +1,89 @@
+//! Plans, Storage DRS and DRS: what should move, and when.
+//!
+//! The planner reads what there is into plain data (`site`, and a scene for each kind of
+//! decision), has `core` decide from that alone, and carries the decision out with the
+//! services below. It copies nothing and holds no service level itself.
+//!
+//! Begin with `site`; then `plans` (moves of many disks in waves), `storage_drs` (disks
+//! among datastores) or `drs` (machines among hosts).
+#![forbid(unsafe_code)]
+
+mod advice;
+pub mod drs;
+pub mod plans;
+pub(crate) mod site;
+pub mod storage_drs;
+
+use std::sync::Arc;
+
+use sterna_api::{Error, Migration, Result};
+use sterna_machines::{Machines, VmUser};
+use sterna_moves::{MoveUser, Moves};
+use sterna_service_levels::ServiceLevels;
+use sterna_state::DiskRecord;
+use sterna_storage::{DiskUser, Storage};
+
+use self::drs::Drs;
+use self::plans::Plans;
+use self::storage_drs::Balancer;
+
+/// What should move, and when.
+pub struct Planner {
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) moves: Arc<Moves>,
+    pub(crate) machines: Arc<Machines>,
+    pub(crate) levels: Arc<ServiceLevels>,
+    pub(crate) plans: Plans,
+    pub(crate) balancer: Balancer,
+    pub(crate) drs: Drs,
+}
+
+impl Planner {
+    /// Nothing is planned yet.
+    pub fn new(
+        storage: Arc<Storage>,
+        moves: Arc<Moves>,
+        machines: Arc<Machines>,
+        levels: Arc<ServiceLevels>,
+    ) -> Self {
+        Planner {
+            plans: Plans::new(),
+            balancer: Balancer::default(),
+            drs: Drs::new(storage.store.clone()),
+            storage,
+            moves,
+            machines,
+            levels,
+        }
+    }
+}
+
+impl DiskUser for Planner {
+    fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
+        self.check_disk_rests(disk.id)
+    }
+
+    fn check_datastore_unused(&self, datastore: &str) -> Result<()> {
+        let Some(id) = self.plan_that_uses(datastore) else { return Ok(()) };
+        let message = format!("datastore {datastore} is used by plan {id}");
+        let hint = format!("wait for the plan, or `sterna plan cancel {id}`");
+        Err(Error::in_use(message).hint(hint))
+    }
+}
+
+impl MoveUser for Planner {
+    /// A plan may begin the next move, or send a disk elsewhere.
+    fn changed(&self) {
+        self.plans.waker.wake();
+    }
+
+    fn complete(&self, view: &mut Migration) {
+        view.balanced = self.balancer.balanced(view.id);
+    }
+}
+
+impl VmUser for Planner {
+    fn check_rests(&self, vm: &str) -> Result<()> {
+        self.check_no_transfer(vm)
+    }
+}

@@ -1,0 +1,152 @@
+//! What came of the moves that Storage DRS has begun: measured when the disk has been at
+//! its destination for a window, and judged by `core`.
+//!
+//! A daemon that was away has to watch for a window first, so a verdict may come late; it
+//! never comes of less. A disk that has moved on, or is gone, is not judged: what would be
+//! measured is of something else.
+
+use sterna_api::{
+    Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound, Result,
+};
+use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
+use sterna_core::{DiskId, Nanos};
+use sterna_os::{clock, lock};
+use sterna_state::{MigrationRecord, Step};
+
+use super::run::seconds;
+use crate::Planner;
+
+impl Planner {
+    /// What a disk, and source and destination of its move, had in the last window.
+    pub(super) fn fares(&self, disk: DiskId, ends: [&str; 2], window: Nanos) -> Scene {
+        let there =
+            |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
+        let taken = |name: &str| {
+            let space = self.storage.shelf(name).ok().and_then(|shelf| shelf.space());
+            space.filter(|space| space.capacity > 0).map_or(0.0, |space| {
+                space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
+            })
+        };
+        Scene {
+            disk: Fared::of(&self.storage.samples.of_disk(disk, window)),
+            source: there(ends[0]),
+            destination: there(ends[1]),
+            taken: ends.map(taken),
+        }
+    }
+
+    /// Judges the moves that have ended long enough ago.
+    pub(super) fn measure_moves(&self) {
+        let waiting: Vec<(u64, Balanced)> = {
+            let kept = lock(&self.balancer.kept);
+            let waits = kept
+                .moves
+                .iter()
+                .filter(|(_, it)| it.outcome == BalancedOutcome::Waiting);
+            waits.map(|(id, one)| (*id, one.clone())).collect()
+        };
+        for (id, one) in waiting {
+            match self.judged_move(id, one) {
+                Ok(Some(judged)) => self.keep(id, judged),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(migration = id, %error, "cannot tell what a move \
+                                                            brought");
+                }
+            }
+        }
+    }
+
+    /// What became of a move; nothing while that is not known.
+    fn judged_move(&self, id: u64, one: Balanced) -> Result<Option<Balanced>> {
+        let Some(record) = self.storage.store.migration(id)? else { return Ok(None) };
+        let Some(ended) = record.ended else { return Ok(None) };
+        if let Some(note) = self.unjudged(&record)? {
+            let (outcome, note) = (BalancedOutcome::Unknown, Some(note));
+            return Ok(Some(Balanced { outcome, note, ..one }));
+        }
+        let window = seconds(one.window_s);
+        let there = Nanos::from_secs(clock::now().saturating_sub(ended));
+        if there < window || self.balancer.now() < window {
+            return Ok(None);
+        }
+        let ends = [record.from.datastore.as_str(), record.to.datastore.as_str()];
+        let after = self.fares(record.disk, ends, window);
+        let bounds = Bounds {
+            space: one.space,
+            latency: Nanos(one.latency_us.saturating_mul(1000)),
+            ..Bounds::default()
+        };
+        let why = match one.over {
+            Some(OverBound::Space) => Why::Over(Over::Space),
+            Some(OverBound::Latency) => Why::Over(Over::Latency),
+            // Which rule it was makes no difference.
+            None => Why::Rule(0),
+        };
+        let verdict = verdict(why, &bounds, &heard(&one.before), &after);
+        let (outcome, note) = match verdict {
+            Verdict::Paid => (BalancedOutcome::Paid, None),
+            Verdict::NotPaid => (BalancedOutcome::NotPaid, None),
+            Verdict::Unknown => {
+                let note = "there was no load before or after the move".to_owned();
+                (BalancedOutcome::Unknown, Some(note))
+            }
+        };
+        tracing::info!(
+            migration = id,
+            ?outcome,
+            "Storage DRS has measured what a move brought"
+        );
+        Ok(Some(Balanced { after: Some(told(&after)), outcome, note, ..one }))
+    }
+
+    /// Why a move that has ended cannot be judged, if so.
+    fn unjudged(&self, record: &MigrationRecord) -> Result<Option<String>> {
+        if record.step != Step::Completed {
+            return Ok(Some("the move was cancelled".into()));
+        }
+        let disks = self.storage.store.disks()?;
+        let Some(disk) = disks.iter().find(|disk| disk.id == record.disk) else {
+            return Ok(Some("the disk was removed".into()));
+        };
+        let moved = disk.datastore != record.to.datastore
+            || self.moves.migration_of(record.disk)?.is_some();
+        Ok(moved.then(|| "the disk moved again before the measurement".into()))
+    }
+}
+
+fn micros(span: Nanos) -> f64 {
+    span.0 as f64 / 1e3
+}
+
+/// A scene in the API's form.
+pub(super) fn told(scene: &Scene) -> BalancedScene {
+    let fared = |it: &Fared| FaredOnTheWire {
+        iops: it.iops,
+        mean_us: it.mean.map(micros),
+        p95_us: it.p95.map(micros),
+    };
+    BalancedScene {
+        disk: fared(&scene.disk),
+        source: fared(&scene.source),
+        destination: fared(&scene.destination),
+        source_taken: scene.taken[0],
+        destination_taken: scene.taken[1],
+    }
+}
+
+/// A scene in `core`'s terms.
+fn heard(scene: &BalancedScene) -> Scene {
+    let nanos = |micros: f64| Nanos((micros.max(0.0) * 1e3) as u64);
+    let fared = |it: &FaredOnTheWire| Fared {
+        iops: it.iops,
+        mean: it.mean_us.map(nanos),
+        p95: it.p95_us.map(nanos),
+    };
+    Scene {
+        disk: fared(&scene.disk),
+        source: fared(&scene.source),
+        destination: fared(&scene.destination),
+        taken: [scene.source_taken, scene.destination_taken],
+    }
+}

@@ -1,0 +1,64 @@
+//! Who does what, as the API shows it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sterna_api::{Device, NO_CLASS, Result, Top, TopBy, TopRow};
+use sterna_core::measure::Summary;
+use sterna_core::qos::ClassId;
+use sterna_telemetry::samples::{load, window};
+
+use crate::Server;
+
+/// The longest span that can be asked for, in seconds: what is kept.
+const LONGEST_S: f64 = 3600.0;
+/// The shortest: a sample.
+const SHORTEST_S: f64 = 0.1;
+
+impl Server {
+    /// Who did what in the last `window_s` seconds.
+    pub(crate) fn top(&self, by: TopBy, window_s: f64) -> Result<Top> {
+        let span = window(window_s, SHORTEST_S, LONGEST_S)?;
+        let disks = self.storage.store.disks()?;
+        let book = self.levels.book();
+        let shelves = self.storage.all_shelves();
+        let served =
+            disks.iter().filter(|disk| self.storage.problem_of(disk.id).is_none());
+        let served: Vec<_> = served.collect();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let look = self.storage.samples.look(span);
+        let row = |name: &str, summary: &Summary, device: Option<Device>| TopRow {
+            name: name.into(),
+            load: load(summary),
+            device,
+        };
+        let mut rows: Vec<TopRow> = match by {
+            TopBy::Disk => {
+                served.iter().map(|it| row(&it.name, &look.disk(it.id), None)).collect()
+            }
+            TopBy::Class => {
+                let records = book.entries().map(|entry| &entry.record);
+                let classes = records.map(|it| row(&it.name, &look.class(it.id), None));
+                let others = row(NO_CLASS, &look.class(ClassId::OTHERS), None);
+                classes.chain([others]).collect()
+            }
+            TopBy::Datastore => {
+                let names = shelves.iter().map(|shelf| shelf.name());
+                names
+                    .map(|name| {
+                        let (did, device) = look.datastore(name);
+                        row(name, &did, device)
+                    })
+                    .collect()
+            }
+        };
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Top {
+            by,
+            at_ms: since_1970.map_or(0, |since| since.as_millis() as u64),
+            disks: served.len() as u64,
+            migrations: self.moves.count(),
+            total: load(&look.all()),
+            rows,
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! The book: classes and policies as the state has them, in memory.
+//!
+//! A change is first made in a copy of the book, which is looked at as a whole. If it
+//! can be, it is made in the store, and the book is read anew from there.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sterna_api::{Error, Result};
+use sterna_core::DiskId;
+use sterna_core::qos::ClassId;
+use sterna_core::qos::policy::{Plan, Policy, PolicyId};
+use sterna_state::{ClassRecord, PolicyRecord, Store};
+
+/// All classes.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    classes: BTreeMap<ClassId, Entry>,
+    /// Which disk is in which class: it is asked for ten times a second.
+    members: HashMap<DiskId, ClassId>,
+}
+
+/// A class with what belongs to it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The class.
+    pub record: ClassRecord,
+    /// Its disks.
+    pub(crate) disks: Vec<DiskId>,
+    /// Its policies, oldest first.
+    pub policies: Vec<PolicyRecord>,
+}
+
+impl Book {
+    /// What the store has.
+    pub(super) fn read(store: &Store) -> Result<Book> {
+        let mut classes = BTreeMap::new();
+        for record in store.classes()? {
+            let entry = Entry { record, disks: Vec::new(), policies: Vec::new() };
+            classes.insert(entry.record.id, entry);
+        }
+        let members: HashMap<DiskId, ClassId> = store.members()?.into_iter().collect();
+        for (&disk, &class) in &members {
+            classes.entry(class).and_modify(|entry| entry.disks.push(disk));
+        }
+        for policy in store.policies()? {
+            classes.entry(policy.class).and_modify(|entry| entry.policies.push(policy));
+        }
+        Ok(Book { classes, members })
+    }
+
+    /// All classes, the built-in ones first, then as they were made.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.classes.values()
+    }
+
+    /// The class of that name.
+    pub(crate) fn class(&self, name: &str) -> Result<&Entry> {
+        let entry = self.entries().find(|entry| entry.record.name == name);
+        entry.ok_or_else(|| Error::not_found("class", name))
+    }
+
+    /// The class of that number.
+    pub(crate) fn get(&self, class: ClassId) -> Option<&Entry> {
+        self.classes.get(&class)
+    }
+
+    /// The class that a disk is in.
+    pub fn class_of(&self, disk: DiskId) -> Option<&Entry> {
+        self.get(*self.members.get(&disk)?)
+    }
+
+    /// A policy, with its class.
+    pub(crate) fn policy(&self, id: PolicyId) -> Result<(&Entry, &PolicyRecord)> {
+        let found = self.entries().find_map(|entry| {
+            let policy = entry.policies.iter().find(|policy| policy.id == id);
+            policy.map(|policy| (entry, policy))
+        });
+        found.ok_or_else(|| Error::not_found("policy", id.0))
+    }
+
+    /// The book with this class as it would be.
+    pub(crate) fn with(&self, entry: Entry) -> Book {
+        let mut book = self.clone();
+        let id = entry.record.id;
+        book.members.retain(|_, class| *class != id);
+        book.members.extend(entry.disks.iter().map(|disk| (*disk, id)));
+        book.classes.insert(id, entry);
+        book
+    }
+}
+
+impl Entry {
+    /// What is asked for the class.
+    pub(crate) fn plan(&self) -> Plan {
+        let policies = self.policies.iter().map(|policy| Policy {
+            id: policy.id,
+            aim: policy.aim,
+            schedule: policy.schedule.clone(),
+        });
+        Plan {
+            reservation: self.record.reservation,
+            shares: self.record.shares,
+            policies: policies.collect(),
+        }
+    }
+
+    /// Whether Sterna has made it, for itself.
+    pub fn is_built_in(&self) -> bool {
+        self.record.id == ClassId::MIGRATION
+    }
+}

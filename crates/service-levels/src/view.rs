@@ -1,0 +1,89 @@
+//! Policies as the API shows them: how each stands, since when, and until when.
+
+use sterna_api::{Explanation, HeldFor, Policy, Result, Standing, Terms};
+use sterna_core::qos::ClassId;
+use sterna_core::qos::policy::{Aim, Stands, resolve};
+use sterna_core::{DiskId, Nanos};
+use sterna_os::{Local, lock};
+
+use super::book::{Book, Entry};
+use super::cruise::HeldTo;
+use crate::ServiceLevels;
+
+impl ServiceLevels {
+    /// The policies of a class.
+    pub(super) fn view_policies(&self, entry: &Entry) -> Vec<Policy> {
+        let (plan, now) = (entry.plan(), Local::now());
+        let resolution = resolve(&plan, now.moment());
+        let force = lock(&self.service.force);
+        let each = entry.policies.iter().zip(&resolution.standings);
+        let view = each.map(|(record, standing)| {
+            let (stands, looser_than) = match standing.stands {
+                Stands::Binds => (Standing::Binds, None),
+                Stands::Looser(than) => (Standing::Looser, Some(than.0)),
+                Stands::Closed => (Standing::Closed, None),
+            };
+            let (schedule, moment) = (record.schedule.as_ref(), now.moment());
+            let since_change = schedule.and_then(|it| it.since_change(moment));
+            let until_change = schedule.and_then(|it| it.until_change(moment));
+            let changed = since_change.map_or(0, |seconds| now.back(seconds));
+            let is_cruise = matches!(record.aim, Aim::Cruise(_));
+            Policy {
+                id: record.id.0,
+                class: entry.record.name.clone(),
+                aim: record.aim.into(),
+                schedule: record.schedule.as_ref().map(ToString::to_string),
+                until_job: record.until_job,
+                created: record.created,
+                standing: stands,
+                looser_than,
+                since: changed.max(record.created),
+                until: until_change.map(|seconds| now.ahead(seconds)),
+                cruise: is_cruise.then(|| force.cruise(record.id)),
+            }
+        });
+        view.collect()
+    }
+
+    /// What a class is held to for the sake of a target, if it is.
+    pub(crate) fn view_held(&self, book: &Book, class: ClassId) -> Option<HeldFor> {
+        let HeldTo { limit, policy } = lock(&self.service.force).held(class)?;
+        // A policy that has just been removed holds nobody for much longer.
+        let (entry, _) = book.policy(policy).ok()?;
+        Some(HeldFor {
+            policy: policy.0,
+            class: entry.record.name.clone(),
+            bytes_per_second: limit.bytes,
+            iops: limit.requests,
+            response_ms: limit.response.map(Nanos::as_millis_f64),
+        })
+    }
+
+    /// What a disk is held to with its class, or with the others that are in none.
+    pub(crate) fn view_held_disk(&self, book: &Book, disk: DiskId) -> Option<HeldFor> {
+        let alone = || lock(&self.service.force).holds_alone(disk);
+        match book.class_of(disk) {
+            Some(entry) => self.view_held(book, entry.record.id),
+            None => alone().then(|| self.view_held(book, ClassId::OTHERS)).flatten(),
+        }
+    }
+
+    /// What binds a class now, since when, and what would change that.
+    pub fn explain(&self, class: &str) -> Result<Explanation> {
+        let book = self.book();
+        let entry = book.class(class)?;
+        let (plan, now) = (entry.plan(), Local::now());
+        let until_change = plan.until_change(now.moment());
+        let then = until_change.map(|seconds| {
+            Terms::from(resolve(&plan, now.moment().after(seconds)).terms)
+        });
+        Ok(Explanation {
+            class: self.view_class(entry)?,
+            policies: self.view_policies(entry),
+            local_time: now.moment().to_string(),
+            time_zone: now.zone(),
+            next_change: until_change.map(|seconds| now.ahead(seconds)),
+            then,
+        })
+    }
+}

@@ -1,0 +1,326 @@
+//! Disks, as the API's requests see them.
+//!
+//! A disk comes to be in this order: image and sidecar (durable), record,
+//! served. A crash in between leaves at most an image that no disk has, which
+//! its sidecar names. It goes in the opposite order
+//! (`removals`), for the same reason.
+
+use sterna_api::{Disk, DiskActivity, Error, Provision, Result};
+use sterna_core::DiskId;
+use sterna_engine::datastore::{self, Datastore, Location};
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_engine::{DiskSpec, ImageSpec};
+use sterna_os::{clock, descriptors, lock, random};
+use sterna_state::DiskRecord;
+use sterna_telemetry::figures::{RECENT, summarized};
+
+use crate::Storage;
+use crate::claims::Claim;
+use crate::datastores::claim_of as datastore_claim;
+use crate::shelf::Shelf;
+
+/// Disks are made of sectors.
+pub(crate) const SECTOR: u64 = 512;
+
+/// Whether clients can use a disk; if not, why.
+pub(crate) type Served = Result<(), String>;
+
+/// The claim on a disk.
+pub fn claim_of(name: &str) -> String {
+    format!("disk {name}")
+}
+
+/// What a disk's image says of itself.
+pub fn identity(disk: &DiskRecord, generation: u64, role: Role) -> Identity {
+    let (id, name, size) = (disk.id, disk.name.clone(), disk.size);
+    Identity { id, name, size, generation, role }
+}
+
+/// A provisioning as the engine knows it.
+pub fn provision(provision: Provision) -> datastore::Provision {
+    match provision {
+        Provision::Thin => datastore::Provision::Thin,
+        Provision::Thick => datastore::Provision::Thick,
+        Provision::ThickZeroed => datastore::Provision::ThickZeroed,
+    }
+}
+
+impl Storage {
+    /// All disks, by name.
+    pub fn list_disks(&self) -> Result<Vec<Disk>> {
+        let disks = self.store.disks()?;
+        disks.into_iter().map(|record| self.view_disk(record)).collect()
+    }
+
+    /// One disk.
+    pub fn show_disk(&self, name: &str) -> Result<Disk> {
+        self.view_disk(self.disk_record(name)?)
+    }
+
+    /// The record of a disk that exists.
+    pub fn disk_record(&self, name: &str) -> Result<DiskRecord> {
+        match self.store.disk(name)? {
+            Some(record) => Ok(record),
+            None => Err(self.no_such_disk(name)?),
+        }
+    }
+
+    /// There is no such disk; if there is such a VM, how a disk of that is named.
+    fn no_such_disk(&self, name: &str) -> Result<Error> {
+        let missing = Error::not_found("disk", name);
+        let is_vm = self.store.vms()?.iter().any(|vm| vm.name == name);
+        Ok(match is_vm {
+            true => missing.hint(format!(
+                "{name} is a VM: `sterna vm show {name}` lists its disks, and `sterna vm \
+                 move {name} DEVICE --to DATASTORE` moves one"
+            )),
+            false => missing,
+        })
+    }
+
+    /// Creates an empty disk and serves it.
+    pub fn create_disk(
+        &self,
+        name: &str,
+        size: u64,
+        datastore: &str,
+        wanted: Provision,
+    ) -> Result<Disk> {
+        let _claims = self.claim_new(name, datastore)?;
+        let record = new_record(name, size, datastore, wanted)?;
+        self.make_disk(record, Role::Active)
+    }
+
+    /// Makes a new disk's image, which calls itself so, and serves the disk.
+    pub fn make_disk(&self, mut record: DiskRecord, role: Role) -> Result<Disk> {
+        let DiskRecord { size, provision: wanted, .. } = record;
+        self.check_open_files(&record.name)?;
+        let shelf = self.shelf(&record.datastore)?;
+        shelf.must_answer()?;
+        let store = shelf.open()?;
+        let placing = self.placing(&shelf);
+        if placing.is_some() {
+            self.check_is_no_disk(&shelf)?;
+        }
+        self.check_has_no_other_name(&shelf, &store)?;
+        let created = store
+            .create_image(&identity(&record, 1, role), provision(wanted))
+            .map_err(|error| shelf.refused(&error))?;
+        let image = &created.image;
+        // Filling takes minutes. Its sidecar says meanwhile that the place is taken.
+        let placing = placing.filter(|_| wanted != Provision::ThickZeroed);
+        let zeroed = match wanted {
+            Provision::ThickZeroed => store.fill_zeroes(image, size, &mut |_| true),
+            _ => Ok(()),
+        };
+        let finished = zeroed.map_err(|error| shelf.refused(&error)).and_then(|()| {
+            record.image = file_of(&store, image, &shelf)?;
+            self.begin(&record, image, &shelf)
+        });
+        drop(placing);
+        if let Err(error) = finished {
+            remove_leftover(&store, image, size);
+            return Err(error);
+        }
+        let (disk, datastore) = (&record.name, &record.datastore);
+        tracing::info!(disk, id = %record.id, size, datastore, "disk created");
+        self.view_disk(record)
+    }
+
+    /// Refuses a disk for which no more files may be open.
+    pub(crate) fn check_open_files(&self, disk: &str) -> Result<()> {
+        self.check_new_files(&format!("disk {disk}"), descriptors::DISK)
+    }
+
+    /// Refuses what needs so many more open files than there may be.
+    pub(crate) fn check_new_files(&self, what: &str, needed: u64) -> Result<()> {
+        self.descriptors.check_new(what, needed, self.without_client())
+    }
+
+    /// How many disks have no client, if each client has another one.
+    pub fn without_client(&self) -> u64 {
+        let served = lock(&self.served).values().filter(|it| it.is_ok()).count();
+        served.saturating_sub(self.engine.clients()) as u64
+    }
+
+    /// Serves a disk's image to clients.
+    pub fn serve_disk(
+        &self,
+        record: &DiskRecord,
+        image: &ImageSpec,
+        shelf: &Shelf,
+    ) -> Result<()> {
+        self.check_open_files(&record.name)?;
+        let disk = DiskSpec {
+            id: record.id,
+            name: record.name.clone(),
+            size: record.size,
+            image: image.clone(),
+            budget: shelf.budget(),
+            unnamed: self.is_hidden(record.id)?,
+            keeps_room: record.provision != Provision::Thin,
+        };
+        let attached = self.engine.attach(disk).map_err(|error| {
+            Error::unavailable(format!("disk {} cannot be served: {error}", record.name))
+                .hint(format!("see `sterna datastore show {}`", record.datastore))
+        });
+        let served = attached.as_ref().copied().map_err(ToString::to_string);
+        self.users.tell(|user| user.served(record.id));
+        lock(&self.served).insert(record.id, served);
+        if attached.is_ok() {
+            self.attach_again(record);
+            self.know_again(record, shelf);
+        }
+        attached
+    }
+
+    /// Why a disk is not served, if so.
+    pub fn problem_of(&self, disk: DiskId) -> Option<String> {
+        match lock(&self.served).get(&disk) {
+            Some(served) => served.as_ref().err().cloned(),
+            None => Some("the daemon is bringing it up".into()),
+        }
+    }
+
+    /// What makes a new image a disk: the record, and clients.
+    pub(crate) fn begin(
+        &self,
+        record: &DiskRecord,
+        image: &ImageSpec,
+        shelf: &Shelf,
+    ) -> Result<()> {
+        self.store.add_disk(record.clone())?;
+        let served = self.serve_disk(record, image, shelf);
+        if served.is_err() {
+            lock(&self.served).remove(&record.id);
+            self.store.remove_disk(record.id)?;
+        }
+        served
+    }
+
+    /// The claims that a new disk needs; refused if the name is taken.
+    pub fn claim_new(&self, name: &str, datastore: &str) -> Result<[Claim; 2]> {
+        let claims = [
+            self.claims.alone(claim_of(name))?,
+            self.claims.shared(datastore_claim(datastore))?,
+        ];
+        let shelf = self.shelf(datastore)?;
+        shelf.check_takes_new()?;
+        self.check_is_no_disk(&shelf)?;
+        match self.store.disk(name)? {
+            Some(_) => Err(Error::exists("disk", name)),
+            None => Ok(claims),
+        }
+    }
+
+    /// Whether clients do not find a disk by its name.
+    fn is_hidden(&self, disk: DiskId) -> Result<bool> {
+        // Who hides one is there for as long as it does.
+        let mut hidden = false;
+        self.users.ask_present(|user| {
+            hidden |= user.hides(disk)?;
+            Ok(())
+        })?;
+        Ok(hidden)
+    }
+
+    /// A disk as the API shows it, with what its users add to it.
+    pub fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
+        let problem = self.problem_of(record.id);
+        let shelf = self.shelf(&record.datastore)?;
+        let stats = match problem {
+            None => self.engine.stats(record.id).ok(),
+            Some(_) => None,
+        };
+        let recent = || summarized(&self.samples.of_disk(record.id, RECENT));
+        let activity = stats.map(|stats| DiskActivity {
+            connections: u64::from(stats.connections),
+            in_flight: u64::from(stats.in_flight),
+            reads: stats.read.operations,
+            writes: stats.write.operations + stats.zeroes,
+            read_bytes: stats.read.bytes,
+            written_bytes: stats.write.bytes,
+            recent: recent(),
+        });
+        let named = problem.is_none() && !self.is_hidden(record.id)?;
+        let places = self.places.nbd.iter().filter(|_| named);
+        let id = record.id;
+        let mut view = Disk {
+            vhost_user: record.vhost_user,
+            uris: places.map(|place| place.uri(&record.name)).collect(),
+            id: record.id.to_string(),
+            size: record.size,
+            image: place_of(&shelf.record().location, &record.image),
+            allocated: shelf.allocated(&record.image, record.size),
+            provision: record.provision,
+            imported: record.imported,
+            generation: record.generation,
+            served: problem.is_none(),
+            problem: problem.or_else(|| self.astray(record.id)),
+            migration: None,
+            class: None,
+            held: None,
+            activity,
+            name: record.name,
+            datastore: record.datastore,
+        };
+        self.users.ask_present(|user| user.complete(id, &mut view))?;
+        Ok(view)
+    }
+}
+
+/// Refuses a size (bytes) that no disk can have.
+pub fn check_size(size: u64) -> Result<()> {
+    let message = match size {
+        0 => "a disk cannot have the size 0".to_owned(),
+        size if !size.is_multiple_of(SECTOR) => {
+            format!(
+                "a disk cannot have {size} bytes: the size must be a multiple of \
+                 {SECTOR}"
+            )
+        }
+        _ => return Ok(()),
+    };
+    let next = size.next_multiple_of(SECTOR).max(SECTOR);
+    Err(Error::invalid(message).hint(format!("the next size is {next} bytes")))
+}
+
+/// The record of a disk that is to be made; it has no image yet.
+pub fn new_record(
+    name: &str,
+    size: u64,
+    datastore: &str,
+    provision: Provision,
+) -> Result<DiskRecord> {
+    Ok(DiskRecord {
+        id: DiskId(random::number()?),
+        name: name.into(),
+        size,
+        datastore: datastore.into(),
+        image: String::new(),
+        provision,
+        imported: false,
+        generation: 1,
+        created: clock::now(),
+        vhost_user: None,
+    })
+}
+
+fn file_of(store: &Datastore, image: &ImageSpec, shelf: &Shelf) -> Result<String> {
+    store.file_of(image).map_err(|error| shelf.refused(&error))
+}
+
+/// Removes an image that did not become a disk.
+fn remove_leftover(store: &Datastore, image: &ImageSpec, size: u64) {
+    if let Err(error) = store.remove_image(image, size, None) {
+        tracing::warn!(datastore = store.name(), %error, "an image was left behind");
+    }
+}
+
+/// Where an image is, for people.
+pub fn place_of(location: &Location, file: &str) -> String {
+    match location.directory() {
+        Some(path) => path.join(file).display().to_string(),
+        None => location.to_string(),
+    }
+}

@@ -1,0 +1,345 @@
+//! Imports: a raw image that exists becomes a disk, in place.
+//!
+//! Its bytes are taken as they are. What its sidecar says decides whether it may
+//! be taken at all: an image that calls itself active is, or was, the truth of
+//! some Sterna, and two of them must not write to it.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
+use sterna_engine::ImageSpec;
+use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
+use sterna_engine::sidecar::{Identity, Role, SidecarError};
+use sterna_state::DiskRecord;
+
+use crate::Storage;
+use crate::datastores::check_name;
+use crate::disks::{SECTOR, identity, new_record};
+use crate::patience::Patience;
+use crate::shelf::Shelf;
+
+/// How long the links on the way to an image may take to follow: somebody waits.
+const RESOLVING: Duration = Duration::from_secs(2);
+
+impl Storage {
+    /// Makes a raw image that exists a disk, in place, and serves it.
+    pub fn import_disk(&self, request: &ImportDisk) -> Result<Disk> {
+        let ImportDisk { name, datastore, file: asked } = request;
+        check_name("disk", name)?;
+        let _claims = self.claim_new(name, datastore)?;
+        self.check_open_files(name)?;
+        let shelf = self.shelf(datastore)?;
+        shelf.must_answer()?;
+        let (file, size) = find_image(&shelf, asked)?;
+        self.check_unused(datastore, &file, asked)?;
+        check_unlocked(&shelf, &file)?;
+        let store = shelf.open()?;
+        let image = shelf.image(&file)?;
+        let mut record = new_record(name, size, datastore, Provision::Thin)?;
+        self.take_identity(&mut record, &store, &image, &shelf)?;
+        let active = identity(&record, record.generation, Role::Active);
+        store.adopt(&file, &active).map_err(|error| shelf.refused(&error))?;
+        if store.is_thick(&image, size) {
+            record.provision = Provision::Thick;
+        }
+        record.image = file;
+        record.imported = true;
+        if let Err(error) = self.begin(&record, &image, &shelf) {
+            // Its bytes are as they were; its sidecar says that nobody has it.
+            let retired = Identity { role: Role::Retired, ..active };
+            let _ = store.write_sidecar(&image, &retired);
+            return Err(error);
+        }
+        tracing::info!(disk = name, id = %record.id, size, datastore, "disk imported");
+        self.view_disk(record)
+    }
+
+    /// Refuses an image that a disk or a migration of this daemon has.
+    fn check_unused(&self, datastore: &str, file: &str, asked: &str) -> Result<()> {
+        let mut disks = self.store.disks()?.into_iter();
+        if let Some(owner) =
+            disks.find(|disk| disk.datastore == datastore && disk.image == file)
+        {
+            let message = format!("{asked} is the image of disk {}", owner.name);
+            let hint = format!("see `sterna disk show {}`", owner.name);
+            return Err(Error::in_use(message).hint(hint));
+        }
+        let mut migrations = self.store.migrations()?.into_iter();
+        let into = migrations.find(|one| !one.step.ended() && one.has(datastore, file));
+        match into {
+            Some(one) => {
+                let message = format!("{asked} is used by migration {}", one.id);
+                Err(Error::in_use(message).hint("wait for the migration, or cancel it"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the record the identity that the image has, if it is free to be
+    /// taken up again; refuses an image that is somebody's truth.
+    fn take_identity(
+        &self,
+        record: &mut DiskRecord,
+        store: &Datastore,
+        image: &ImageSpec,
+        shelf: &Shelf,
+    ) -> Result<()> {
+        let found = match store.read_sidecar(image, record.size) {
+            Ok(found) => found,
+            Err(DatastoreError::Sidecar {
+                source: SidecarError::Missing | SidecarError::Damaged(_),
+                ..
+            }) => return Ok(()),
+            Err(error) => return Err(shelf.refused(&error)),
+        };
+        if found.role != Role::Retired {
+            let (what, or_else) = match found.role {
+                Role::Partial => ("is an unfinished copy of", ""),
+                _ => ("belongs to", "recover that disk with `sterna disk recover`, or "),
+            };
+            let name = &found.name;
+            let message = format!("this image {what} disk {name} of some Sterna");
+            let sidecar = match store.sidecar_place(image, record.size) {
+                Ok(SidecarPlace::File(path)) => path.display().to_string(),
+                _ => "its sidecar".into(),
+            };
+            return Err(Error::in_use(message).hint(format!(
+                "if that Sterna no longer exists, {or_else}remove {sidecar} and import \
+                 again"
+            )));
+        }
+        let known = self.store.disks()?.iter().any(|disk| disk.id == found.id);
+        if !known && found.size == record.size {
+            record.id = found.id;
+            record.generation = found.generation + 1;
+            return Ok(());
+        }
+        // An old copy of a disk that lives elsewhere: a disk of its own from now on.
+        match store.sidecar_place(image, found.size) {
+            Ok(SidecarPlace::File(path)) => sterna_engine::sidecar::file::remove(&path)
+                .map_err(|error| {
+                    Error::unavailable(format!("cannot take the image over: {error}"))
+                }),
+            // On a device or an export, this removes the sidecar alone.
+            _ => {
+                let removed = store.remove_image(image, found.size, None);
+                removed.map_err(|it| shelf.refused(&it))
+            }
+        }
+    }
+}
+
+/// The file's name in its datastore, and the size of a disk made of it.
+fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
+    let location = &shelf.record().location;
+    let Some(directory) = location.directory() else {
+        // One place has many spellings.
+        if file.parse().as_ref() != Ok(location) {
+            let message = format!("datastore {} holds {location} alone", shelf.name());
+            return Err(Error::invalid(message).hint(format!("import {location}")));
+        }
+        shelf.open()?;
+        let space = shelf.space().map(|space| space.capacity);
+        let size = space.ok_or_else(|| {
+            Error::unavailable(format!("the size of {location} is unknown"))
+        })?;
+        return match size.is_multiple_of(SECTOR) && size > 0 {
+            true => Ok((String::new(), size)),
+            false => Err(no_size(file, size)),
+        };
+    };
+    let name = match name_in(directory, Path::new(file)) {
+        Some(name) => Some(name),
+        // Links may lead to what hangs, on no datastore at all.
+        None => {
+            let (directory, path) = (directory.to_owned(), PathBuf::from(file));
+            let asked =
+                Patience::default().ask(RESOLVING, move || resolve(&directory, &path));
+            asked.answer().ok_or_else(|| hangs(file))?
+        }
+    };
+    let Some(name) = name.filter(|name| !name.contains('/')) else {
+        let message = format!("{file} is not in datastore {} ({location})", shelf.name());
+        return Err(Error::invalid(message).hint(
+            "Sterna imports an image in place: choose or add the datastore that holds \
+             it",
+        ));
+    };
+    let path = directory.join(&name);
+    let unreadable = unreadable(&path);
+    let metadata = path.symlink_metadata().map_err(&unreadable)?;
+    if metadata.is_symlink() {
+        return Err(is_link(&path));
+    }
+    // One whose name is too long, before all else is asked of it.
+    shelf.image(&name)?;
+    if !metadata.is_file() {
+        let message = format!("{} is not a regular file", path.display());
+        return Err(Error::invalid(message).hint("give a raw file"));
+    }
+    if let Some(format) = format_of(&path).map_err(&unreadable)? {
+        return Err(not_raw(&path, format));
+    }
+    check_length(&path, metadata.len())?;
+    Ok((name, metadata.len()))
+}
+
+/// A link is no image: it may lead elsewhere tomorrow.
+fn is_link(path: &Path) -> Error {
+    let shown = path.display();
+    let message = match fs::read_link(path) {
+        Ok(to) => format!("{shown} is a symbolic link to {}", to.display()),
+        Err(_) => format!("{shown} is a symbolic link"),
+    };
+    Error::invalid(format!("{message}, and Sterna imports no links")).hint(
+        "import the target of the link, on a datastore of the target's directory; or \
+         replace the link by the file",
+    )
+}
+
+/// Refuses a file that another program has locked.
+fn check_unlocked(shelf: &Shelf, file: &str) -> Result<()> {
+    let Some(directory) = shelf.record().location.directory() else { return Ok(()) };
+    let path = directory.join(file);
+    let unreadable = unreadable(&path);
+    let opened = File::open(&path).map_err(&unreadable)?;
+    if sterna_engine::is_used(&opened).map_err(|errno| unreadable(errno.into()))? {
+        let message = format!("{} is in use by another process", path.display());
+        return Err(Error::in_use(message)
+            .hint("the image is locked, probably by a running VM: stop the VM first"));
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Error::new(ErrorCode::NotFound, message)
+            .hint("give a raw file in the datastore's directory")
+    }
+}
+
+/// How files of other formats than raw begin: where, and with what.
+const FORMATS: [(&str, usize, &[u8]); 5] = [
+    ("qcow2", 0, b"QFI\xfb"),
+    ("vmdk", 0, b"KDMV"),
+    ("vmdk", 0, b"# Disk DescriptorFile"),
+    ("vhdx", 0, b"vhdxfile"),
+    ("vdi", 64, b"\x7f\x10\xda\xbe"),
+];
+
+/// The format that a file says it has; a raw one says nothing.
+fn format_of(path: &Path) -> io::Result<Option<&'static str>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(SECTOR).read_to_end(&mut head)?;
+    let begins = |(_, at, magic): &&(&str, usize, &[u8])| {
+        head.get(*at..).is_some_and(|head| head.starts_with(magic))
+    };
+    Ok(FORMATS.iter().find(begins).map(|(format, ..)| *format))
+}
+
+fn not_raw(path: &Path, format: &str) -> Error {
+    let path = path.display();
+    let convert = format!(
+        "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import the raw file"
+    );
+    // QEMU itself reads these while their VM runs.
+    let hint = match format {
+        "qcow2" => format!(
+            "if a VM runs on the image, `sterna vm adopt` takes its disk without a stop; \
+             else {convert}"
+        ),
+        _ => convert,
+    };
+    Error::invalid(format!("{path} is a {format} image; Sterna imports only raw images"))
+        .hint(hint)
+}
+
+/// The path inside the directory, as far as their names tell.
+fn name_in(directory: &Path, path: &Path) -> Option<String> {
+    let inside = match path.strip_prefix(directory) {
+        Ok(inside) => inside,
+        Err(_) if path.is_absolute() => return None,
+        Err(_) => path,
+    };
+    Some(inside.to_str()?.to_owned())
+}
+
+/// The path inside the directory, where either was reached by a link.
+fn resolve(directory: &Path, path: &Path) -> Option<String> {
+    let parent = fs::canonicalize(path.parent()?).ok()?;
+    let is_same = fs::canonicalize(directory).ok()? == parent;
+    is_same.then(|| path.file_name()?.to_str().map(str::to_owned)).flatten()
+}
+
+fn hangs(file: &str) -> Error {
+    let message = format!("cannot find {file}: its file system does not answer");
+    Error::unavailable(message).hint("repair this, or give the path in the datastore")
+}
+
+/// Refuses a file of a length that no disk has.
+fn check_length(path: &Path, length: u64) -> Result<()> {
+    let shown = path.display();
+    if length == 0 {
+        let message = format!("{shown} is empty");
+        return Err(Error::invalid(message)
+            .hint("give an image; `sterna disk create` creates an empty disk"));
+    }
+    if length.is_multiple_of(SECTOR) {
+        return Ok(());
+    }
+    let refusal = no_size(&shown, length);
+    let next = length.next_multiple_of(SECTOR);
+    Err(refusal.hint(format!(
+        "if it is a complete raw image, lengthen it: `truncate -s {next} {shown}`"
+    )))
+}
+
+fn no_size(place: impl std::fmt::Display, size: u64) -> Error {
+    Error::invalid(format!("{place} has {size} bytes: no disk has that size")).hint(
+        format!("check that it is complete: disks have a multiple of {SECTOR} bytes"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.img");
+        fs::write(&path, content).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_format_is_known_by_its_first_bytes() {
+        let mut vdi = [0; 100];
+        vdi[64..68].copy_from_slice(b"\x7f\x10\xda\xbe");
+        for (content, format) in [
+            (b"QFI\xfb\0\0\0\x03".as_slice(), Some("qcow2")),
+            (b"KDMV".as_slice(), Some("vmdk")),
+            (b"# Disk DescriptorFile\nversion=1".as_slice(), Some("vmdk")),
+            (b"vhdxfile".as_slice(), Some("vhdx")),
+            (vdi.as_slice(), Some("vdi")),
+            ([0; 512].as_slice(), None),
+            (b"".as_slice(), None),
+        ] {
+            let (_directory, path) = file(content);
+            assert_eq!(format_of(&path).unwrap(), format);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_empty_is_to_be_lengthened() {
+        let (_directory, path) = file(&[0; 1000]);
+        let hint = |path: &Path, length| check_length(path, length).unwrap_err().hint;
+        let whole = format!("truncate -s 1024 {}", path.display());
+        assert!(hint(&path, 1000).contains(&whole));
+        assert!(!hint(&path, 0).contains("truncate"));
+        assert!(check_length(&path, 1024).is_ok());
+    }
+}

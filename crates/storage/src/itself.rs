@@ -1,0 +1,288 @@
+//! Whether a datastore is a disk of this daemon under another name: an export of the daemon
+//! itself, or a device that shares bytes with the image of a disk or with another datastore
+//! that has one.
+//!
+//! A copy to such a datastore would overwrite a disk, or be the very image that is moved,
+//! whose removal would then be the end of both. So no move and no new disk goes there.
+//!
+//! **Devices** are compared by what they lie on (`Ground`): a device and its partition, two
+//! loop devices over one file, two nodes of one device are one place. Compared is what was
+//! known when images and datastores were opened: no datastore is asked, of which one may
+//! hang.
+//!
+//! **Exports** say in their description which disk they are, and say so through a server
+//! that passes them on (a tunnel, `nbdkit nbd`). One that hides the description
+//! (`qemu-nbd nbd:…`) is found by reading some places of it, picked by chance: if all of
+//! these reads come to one disk meanwhile, it is that disk. What a server answers out of a
+//! cache, or has at another place, does not come.
+//!
+//! **Programs** that give an image another name (a file system in user space, a server of
+//! the image's file) have it open for writing. So nothing goes to a device or a server
+//! while another program has the image of any disk so. What a server on another machine does, the kernel
+//! itself, or a program that this daemon may not look at, is not seen: for that, a move keeps
+//! an old image that another program can write to (`moves::end`).
+
+use std::ops::Range;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use sterna_api::{Error, Result};
+use sterna_core::DiskId;
+use sterna_engine::datastore::{Datastore, Location};
+use sterna_engine::{Ground, Opener, description, opened_by_others};
+use sterna_os::{lock, random};
+use sterna_state::DiskRecord;
+
+use crate::Storage;
+use crate::patience::Patience;
+use crate::shelf::Shelf;
+
+/// How long a server may take to say what its export is, with a look through all open files
+/// (2 s at most) while somebody is connected to it. A connection to another continent, not
+/// more.
+const ASKING: Duration = Duration::from_secs(12);
+
+/// Places of an export that are read, and the most bytes of each: no application reads all
+/// of them by chance in the same moment, and the server is not kept busy.
+const READS: usize = 8;
+const READ_MOST: u64 = 15 * SECTOR;
+const SECTOR: u64 = 512;
+
+/// Something that must not be overwritten.
+struct Precious {
+    /// What it is, for people.
+    what: String,
+    /// If it is a disk that is a file: that one.
+    disk: Option<String>,
+    ground: Ground,
+}
+
+/// What was heard of a server.
+struct Heard {
+    /// How it describes its export.
+    says: Option<String>,
+    /// The disk to which all came that was read from it.
+    came: Option<DiskId>,
+}
+
+impl Storage {
+    /// Keeps others from looking for a place on a device or a server, until what goes there
+    /// is recorded: two that look at once would both find that nothing is there. Directories
+    /// need no such thing.
+    pub fn placing(&self, to: &Shelf) -> Option<MutexGuard<'_, ()>> {
+        (!to.is_shared()).then(|| lock(&self.placing))
+    }
+
+    /// Whether a location is an export of this daemon.
+    pub(crate) fn exports(&self, location: &Location) -> bool {
+        self.places.nbd.iter().any(|place| place.serves(location))
+    }
+
+    /// Refuses a datastore that is a disk, or shares bytes with one.
+    pub fn check_is_no_disk(&self, to: &Shelf) -> Result<()> {
+        let location = &to.record().location;
+        if self.exports(location) {
+            let message = format!(
+                "datastore {} is an export of this daemon itself: {location}",
+                to.name()
+            );
+            return Err(Error::invalid(message).hint("choose another datastore"));
+        }
+        match location {
+            Location::Device(path) => {
+                let path = path.clone();
+                // The path may be on what hangs, whatever the device itself does.
+                let ground = to.answer_to(move || Ground::at(&path))?;
+                ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))
+            }
+            Location::Nbd(_) => {
+                to.must_answer()?;
+                match to.open() {
+                    Ok(store) => self.check_passes_no_disk_on(to, &store),
+                    // Nothing goes to what cannot be opened.
+                    Err(_) => Ok(()),
+                }
+            }
+            Location::Directory(_) | Location::Array(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a server or a device while another program has the image of a disk open for
+    /// writing: it may be the one that gives that image its other name.
+    pub fn check_has_no_other_name(
+        &self,
+        to: &Shelf,
+        store: &Arc<Datastore>,
+    ) -> Result<()> {
+        if store.holds_many() {
+            return Ok(());
+        }
+        let mut disks = Vec::new();
+        let mut grounds = Vec::new();
+        for disk in self.store.disks()? {
+            let Some(image) = self.engine.held(disk.id).ok().flatten() else { continue };
+            grounds.push(image.ground().clone());
+            disks.push(disk);
+        }
+        let store = store.clone();
+        // Servers have files open while somebody is connected.
+        let asked = Patience::default().ask(ASKING, move || {
+            store.connected(|_connection| opened_by_others(&grounds))
+        });
+        let found = asked.answer().ok_or_else(|| silent(to))?;
+        match found.map_err(|error| to.refused(&error))? {
+            Some((at, opener)) => Err(is_open(&disks[at], to, &opener)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a server that passes on a disk of ours.
+    fn check_passes_no_disk_on(&self, to: &Shelf, store: &Arc<Datastore>) -> Result<()> {
+        let disks = self.store.disks()?;
+        let ids: Vec<DiskId> = disks.iter().map(|disk| disk.id).collect();
+        let mut heard = self.hear(to, store, &ids)?;
+        if heard.came.is_some() {
+            // An application may have read all of these places, too, while a slow server
+            // was waited for. It does not do so twice.
+            let again = self.hear(to, store, &ids)?;
+            heard.came = heard.came.filter(|came| again.came == Some(*came));
+        }
+        let is_it = |disk: &DiskRecord| {
+            let described = |says: &String| says.contains(&description(disk.id));
+            heard.came == Some(disk.id) || heard.says.as_ref().is_some_and(described)
+        };
+        let Some(disk) = disks.into_iter().find(is_it) else { return Ok(()) };
+        let message = format!(
+            "datastore {} is disk {} of this daemon: the server passes on its export",
+            to.name(),
+            disk.name
+        );
+        Err(Error::invalid(message).hint("choose another datastore"))
+    }
+
+    /// Asks a server what its export is, and reads from it.
+    fn hear(
+        &self,
+        to: &Shelf,
+        store: &Arc<Datastore>,
+        disks: &[DiskId],
+    ) -> Result<Heard> {
+        let reads = picked(store.size_at_opening().unwrap_or(0))?;
+        let watched = self.engine.watch_reads(disks, &reads);
+        let store = store.clone();
+        let asked = Patience::default().ask(ASKING, move || {
+            store.connected(|visit| {
+                let Some(mut visit) = visit else { return (None, false) };
+                let says = visit.description().map(str::to_owned);
+                let is_read =
+                    !reads.is_empty() && reads.iter().all(|it| visit.read(it).is_ok());
+                (says, is_read)
+            })
+        });
+        let answer = asked.answer();
+        let came = self.engine.reads_came(watched);
+        let answer = answer.ok_or_else(|| silent(to))?;
+        let (says, is_read) = answer.map_err(|error| to.refused(&error))?;
+        Ok(Heard { says, came: came.filter(|_| is_read) })
+    }
+
+    fn check_shares_nothing(&self, to: &Shelf, ground: &Ground) -> Result<()> {
+        let (name, location) = (to.name(), &to.record().location);
+        for one in self.precious(name)? {
+            let Some(shared) = ground.shares(&one.ground) else { continue };
+            let what = &one.what;
+            let message = match &one.disk {
+                _ if shared.is_within => format!(
+                    "{what} lies within datastore {name}: both have their bytes on {shared}"
+                ),
+                Some(disk) => format!(
+                    "datastore {name} is the image of disk {disk}: {location} has its \
+                     bytes there"
+                ),
+                None => format!(
+                    "datastore {name} and {what} are the same bytes: both are on {shared}"
+                ),
+            };
+            let hint = "choose another datastore; of two that are one place, keep one \
+                        (`sterna datastore remove`)";
+            return Err(Error::invalid(message).hint(hint));
+        }
+        Ok(())
+    }
+
+    /// All disks and copies that are not on that datastore, as far as it is known what they
+    /// lie on.
+    fn precious(&self, but_on: &str) -> Result<Vec<Precious>> {
+        let of_device = |name: &str| {
+            let store = self.shelf(name).ok()?.get().ok()?;
+            store.ground().cloned()
+        };
+        let mut all = Vec::new();
+        for disk in self.store.disks()?.into_iter().filter(|it| it.datastore != but_on) {
+            let held = self.engine.held(disk.id).ok().flatten();
+            let ground = held.map(|image| image.ground().clone());
+            let Some(ground) = ground.or_else(|| of_device(&disk.datastore)) else {
+                continue;
+            };
+            let what = format!("disk {} on datastore {}", disk.name, disk.datastore);
+            // A device has no image of a name.
+            let disk = (!disk.image.is_empty()).then_some(disk.name);
+            all.push(Precious { what, disk, ground });
+        }
+        for one in self.store.migrations()?.into_iter().filter(|it| !it.step.ended()) {
+            let to = &one.to.datastore;
+            let Some(ground) = of_device(to).filter(|_| to != but_on) else { continue };
+            let what = format!("the copy of disk {} on datastore {to}", one.name);
+            all.push(Precious { what, disk: None, ground });
+        }
+        Ok(all)
+    }
+}
+
+/// Places to read of an export of that size; none if it is too small to pick any.
+fn picked(size: u64) -> Result<Vec<Range<u64>>> {
+    let Some(space) = size.checked_sub(READ_MOST) else { return Ok(Vec::new()) };
+    let pick = |_| {
+        let number = random::number()?;
+        // Its halves are as good as two numbers.
+        let (place, odd) = (number as u64, (number >> 64) as u64);
+        let start = place % (space / SECTOR + 1) * SECTOR;
+        Ok(start..start + (1 + odd % (READ_MOST / SECTOR)) * SECTOR)
+    };
+    (0..READS).map(pick).collect()
+}
+
+fn silent(to: &Shelf) -> Error {
+    let (name, seconds) = (to.name(), ASKING.as_secs());
+    let message =
+        format!("datastore {name} cannot be used: it has not answered for {seconds} s");
+    Error::unavailable(message).hint("repair this; Sterna tries again every few seconds")
+}
+
+fn is_open(disk: &DiskRecord, to: &Shelf, opener: &Opener) -> Error {
+    let (disk, name) = (&disk.name, to.name());
+    let message = format!(
+        "{opener} has the image of disk {disk} open for writing: datastore {name} may be \
+         that very image under another name"
+    );
+    Error::in_use(message).hint("stop that program, or choose another datastore")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_picked_within_the_export_and_by_chance() {
+        assert!(
+            picked(0).unwrap().is_empty() && picked(READ_MOST - 1).unwrap().is_empty()
+        );
+        for size in [READ_MOST, 10_000, 1 << 40] {
+            let reads = picked(size).unwrap();
+            assert_eq!(reads.len(), READS);
+            let fits = |it: &Range<u64>| it.start < it.end && it.end <= size;
+            assert!(reads.iter().all(fits), "{reads:?}");
+        }
+        assert_ne!(picked(1 << 40).unwrap(), picked(1 << 40).unwrap());
+    }
+}

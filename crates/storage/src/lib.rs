@@ -1,0 +1,140 @@
+//! Datastores and disks: what is open, what is served, and to whom.
+//!
+//! [`Storage`] is the lowest service. It has the engine and the state; all other services
+//! have a share of it. It never decides where a disk should be, and knows no move, class,
+//! machine or plan: those that use disks register as [`DiskUser`]s and are asked.
+//!
+//! Begin with `disks` (how a disk comes to be), `removals` (how it goes) and `shelf` (a
+//! datastore, open or not).
+//!
+//! **Failures.** A datastore that cannot be reached is offline and tried again; its disks
+//! are reported as not served. A datastore that hangs is asked with patience (`patience`),
+//! on threads that others do not wait for.
+#![forbid(unsafe_code)]
+
+mod attachments;
+pub mod claims;
+pub mod commits;
+pub mod datastores;
+pub mod disks;
+pub(crate) mod gate;
+pub mod hours;
+mod imports;
+mod itself;
+pub mod lookout;
+pub mod marks;
+pub mod patience;
+pub mod places;
+mod probes;
+mod profile;
+pub mod recovery;
+pub(crate) mod refusals;
+mod removals;
+mod sampler;
+pub mod shelf;
+pub(crate) mod troubles;
+mod user;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, mpsc};
+
+use sterna_api::Io;
+use sterna_core::DiskId;
+use sterna_engine::Engine;
+use sterna_engine::boot::BootId;
+pub use sterna_engine::datastore::Space;
+use sterna_os::Descriptors;
+use sterna_os::sockets::Bound;
+use sterna_runtime::users::Users;
+use sterna_state::Store;
+use sterna_telemetry::samples::Samples;
+
+use self::claims::Claims;
+use self::disks::Served;
+use self::gate::Gate;
+use self::lookout::Lookout;
+use self::places::Places;
+pub use self::sampler::sampling;
+use self::shelf::Shelf;
+pub use self::user::DiskUser;
+
+/// Datastores and disks.
+pub struct Storage {
+    /// The state.
+    pub store: Store,
+    /// The data path.
+    pub engine: Engine,
+    /// Which boot of the machine this is.
+    pub boot: BootId,
+    /// Where the state is, and where clients connect.
+    pub places: Places,
+    /// How many files may be open, and for what.
+    pub descriptors: Descriptors,
+    /// Names that a request works on, so that no other does.
+    pub claims: Claims,
+    /// Disks that clients cannot open yet.
+    pub gate: Gate,
+    /// Datastores, by name.
+    pub shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
+    /// Disks that are served, and why others are not.
+    pub served: Mutex<HashMap<DiskId, Served>>,
+    /// The sockets of disks that are attached to one.
+    pub(crate) sockets: Mutex<HashMap<DiskId, Bound>>,
+    /// What disks, classes and datastores did.
+    pub samples: Samples,
+    /// Images that are looked at for changes by other programs.
+    pub lookout: Lookout,
+    /// The services above, which use disks.
+    pub users: Users<dyn DiskUser>,
+    /// Whoever looks whether a device or a server is free holds this (`itself`).
+    placing: Mutex<()>,
+    /// Dropped last, with the last share of the storage.
+    _held: mpsc::Sender<Held>,
+}
+
+/// What is never sent: that its channel is closed says that nobody has a share of the
+/// storage any more.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Held {}
+
+impl Storage {
+    /// Storage of which nothing is open yet.
+    pub fn new(
+        store: Store,
+        engine: Engine,
+        boot: BootId,
+        places: Places,
+        descriptors: Descriptors,
+        held: mpsc::Sender<Held>,
+    ) -> Self {
+        Storage {
+            store,
+            engine,
+            boot,
+            places,
+            descriptors,
+            claims: Claims::default(),
+            gate: Gate::default(),
+            shelves: Mutex::default(),
+            served: Mutex::default(),
+            sockets: Mutex::default(),
+            samples: Samples::default(),
+            lookout: Lookout::new(),
+            users: Users::default(),
+            placing: Mutex::default(),
+            _held: held,
+        }
+    }
+
+    /// How the engine does I/O, and why so.
+    pub fn io(&self) -> Io {
+        let io = self.engine.io();
+        Io { engine: io.name.to_string(), reason: io.reason.clone() }
+    }
+
+    /// How many NBD clients are there, and how many were turned away so far.
+    pub fn guests(&self) -> (u64, u64) {
+        let (refused, dropped) = self.engine.turned_away();
+        (self.engine.clients() as u64, refused + dropped)
+    }
+}

@@ -1,0 +1,226 @@
+//! The lookout: what has become of the files that disks are served from.
+//!
+//! A disk goes on where its image is removed, replaced or shortened: its descriptors lead to
+//! the file that it had. But what its guest writes from then on is gone with the daemon, or
+//! what it reads is not there; so somebody is told within seconds (`status`, and the disk's
+//! problem), and what can be done. A disk that is moved away keeps all that it has.
+//!
+//! Looking may hang with a file system. So it is done on a thread of its own, and each
+//! datastore is asked on another one and left behind if it does not answer: neither the
+//! reactors nor those who answer the API wait for it, and what was known stays.
+
+mod writes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use sterna_api::Warning;
+use sterna_core::DiskId;
+use sterna_engine::{Astray, HeldFile};
+use sterna_os::lock;
+use sterna_runtime::tasks::Task;
+use sterna_state::DiskRecord;
+
+pub use self::writes::Watched;
+use crate::Storage;
+use crate::disks::place_of;
+use crate::shelf::Shelf;
+
+/// How often files are looked at: so much of what a guest writes may be lost before
+/// somebody can know. It takes two questions to the file system for each disk.
+const EVERY: Duration = Duration::from_secs(3);
+
+/// What is known of the files that are open.
+pub struct Lookout {
+    /// Of which there is something to say.
+    astray: Mutex<HashMap<DiskId, Trouble>>,
+}
+
+/// What there is to say of a disk's image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Trouble {
+    /// It was another file than the one that its sidecar knew when the disk was brought
+    /// up.
+    was_another: bool,
+    /// What has become of it since.
+    astray: Option<Astray>,
+}
+
+impl Trouble {
+    /// What happened.
+    fn message(&self) -> Option<String> {
+        match (&self.astray, self.was_another) {
+            (Some(astray), _) => Some(format!("problem with its image file: {astray}")),
+            (None, true) => Some(
+                "its image file was replaced while the daemon was down, for example by \
+                 a copy or a backup"
+                    .into(),
+            ),
+            (None, false) => None,
+        }
+    }
+
+    /// What to do about it.
+    fn hint(&self, disk: &str) -> String {
+        match &self.astray {
+            Some(Astray::Nameless | Astray::Replaced) => format!(
+                "all writes to the disk are lost when the daemon ends: move the disk \
+                 now (`sterna migrate {disk} --to DATASTORE`), or put the file back"
+            ),
+            Some(Astray::Shortened { .. }) => {
+                "the missing data cannot be read: stop all programs that use the disk, \
+                 and restore it from a backup"
+                    .into()
+            }
+            Some(Astray::Unseen(_)) => "check its datastore".into(),
+            None => format!(
+                "check that it is the right file (`sterna disk show {disk}`); the \
+                 warning ends when the daemon restarts"
+            ),
+        }
+    }
+}
+
+impl Lookout {
+    pub(crate) fn new() -> Lookout {
+        Lookout { astray: Mutex::default() }
+    }
+
+    /// Notes something down of a disk; says whether that is new.
+    fn note(&self, disk: DiskId, change: impl FnOnce(&mut Trouble)) -> Option<Trouble> {
+        let mut all = lock(&self.astray);
+        let old = all.get(&disk).cloned().unwrap_or_default();
+        let mut new = old.clone();
+        change(&mut new);
+        match new == Trouble::default() {
+            true => drop(all.remove(&disk)),
+            false => drop(all.insert(disk, new.clone())),
+        }
+        (new != old).then_some(new)
+    }
+
+    /// Nothing is known of a disk any more: it was removed, or has another image.
+    pub fn forget(&self, disk: DiskId) {
+        lock(&self.astray).remove(&disk);
+    }
+
+    fn of(&self, disk: DiskId) -> Option<Trouble> {
+        lock(&self.astray).get(&disk).cloned()
+    }
+}
+
+/// Looks at the images of disks.
+pub fn looking(storage: &Arc<Storage>) -> Task {
+    let look = |storage: &Arc<Storage>| storage.look_at_images();
+    Task::every("images", "look at the images of disks", EVERY, storage, look)
+}
+
+impl Storage {
+    /// Looks at the files of all disks that are served. Several datastores that hang take
+    /// no longer than one.
+    fn look_at_images(&self) -> sterna_api::Result<()> {
+        let mut disks = self.store.disks()?;
+        let mut asked = Vec::new();
+        for shelf in self.all_shelves() {
+            let on_it = disks.extract_if(.., |disk| disk.datastore == shelf.name());
+            // Weak, as a move that ends must be the last who has its old image open.
+            let open = |disk: DiskRecord| {
+                let file = self.engine.held(disk.id).ok()??;
+                Some((disk, Arc::downgrade(&file)))
+            };
+            let open: Vec<(DiskRecord, Weak<HeldFile>)> =
+                on_it.filter_map(open).collect();
+            if !open.is_empty() {
+                asked.push(shelf.ask_files(move || {
+                    let look = |(disk, file): (DiskRecord, Weak<HeldFile>)| {
+                        let astray = file.upgrade()?.check(disk.size).err();
+                        Some((disk, astray))
+                    };
+                    open.into_iter().filter_map(look).collect::<Vec<_>>()
+                }));
+            }
+        }
+        for seen in asked {
+            // What was known of one that does not answer stays.
+            for (disk, astray) in seen.answer().unwrap_or_default() {
+                self.has_seen(&disk, astray);
+            }
+        }
+        Ok(())
+    }
+
+    fn has_seen(&self, disk: &DiskRecord, astray: Option<Astray>) {
+        let new = self.lookout.note(disk.id, |trouble| trouble.astray = astray);
+        let Some(new) = new else { return };
+        let (name, place) = (&disk.name, self.image_of(disk));
+        match new.message() {
+            Some(message) => tracing::warn!(disk = name, place, "{message}"),
+            None => tracing::info!(disk = name, place, "its image is in its place again"),
+        }
+    }
+
+    /// A disk has just been opened: its sidecar says from now on which file it is, and if
+    /// that was another one before, somebody is told.
+    pub(crate) fn know_again(&self, disk: &DiskRecord, shelf: &Shelf) {
+        let Some(file) = self.engine.held(disk.id).ok().flatten() else { return };
+        let is = file.identity();
+        let was = shelf.bind(&disk.image, is).unwrap_or_else(|error| {
+            // The next start tries it again.
+            tracing::debug!(disk = disk.name, %error, "its sidecar does not know its file");
+            None
+        });
+        let was_another = was.is_some_and(|was| was.differs(&is.beside()));
+        let noted = Trouble { was_another, astray: None };
+        let new = self.lookout.note(disk.id, |trouble| *trouble = noted);
+        if let Some(message) = new.and_then(|new| new.message()) {
+            tracing::warn!(disk = disk.name, place = self.image_of(disk), "{message}");
+        }
+    }
+
+    /// What is wrong with the image of a disk that is served.
+    pub(crate) fn astray(&self, disk: DiskId) -> Option<String> {
+        self.lookout.of(disk)?.message()
+    }
+
+    /// The same for those who look after the daemon.
+    pub fn warning_of(&self, disk: &DiskRecord, about: String) -> Option<Warning> {
+        let trouble = self.lookout.of(disk.id)?;
+        let message = format!("{} ({})", trouble.message()?, self.image_of(disk));
+        Some(Warning { about, message, hint: trouble.hint(&disk.name) })
+    }
+
+    fn image_of(&self, disk: &DiskRecord) -> String {
+        match self.shelf(&disk.datastore) {
+            Ok(shelf) => place_of(&shelf.record().location, &disk.image),
+            Err(_) => disk.image.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_said_once_and_kept_until_it_is_over() {
+        let (lookout, disk) = (Lookout::new(), DiskId(7));
+        let see = |astray| lookout.note(disk, |trouble| trouble.astray = astray);
+        assert_eq!(see(None), None);
+        assert!(see(Some(Astray::Nameless)).is_some());
+        assert_eq!(see(Some(Astray::Nameless)), None);
+        let hint = lookout.of(disk).expect("it is known").hint("db");
+        assert!(hint.contains("move the disk now (`sterna migrate db"), "{hint}");
+        assert!(see(Some(Astray::Replaced)).is_some());
+        assert_eq!(see(None), Some(Trouble::default()));
+        assert_eq!(lookout.of(disk), None);
+    }
+
+    #[test]
+    fn a_disk_that_came_as_another_file_stays_so_while_it_is_well() {
+        let (lookout, disk) = (Lookout::new(), DiskId(7));
+        lookout.note(disk, |trouble| trouble.was_another = true);
+        assert_eq!(lookout.note(disk, |trouble| trouble.astray = None), None);
+        let said = lookout.of(disk).and_then(|trouble| trouble.message());
+        assert!(said.is_some_and(|said| said.contains("was replaced")));
+    }
+}

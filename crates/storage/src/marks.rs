@@ -1,0 +1,222 @@
+//! Whether a directory is the datastore that the state has at its path.
+//!
+//! It is, if it has the mark that the state knows. What follows is for directories
+//! without it:
+//!
+//! - A datastore that was added before there were marks, or had no room for one, is
+//!   known by any of its images, and one without images is taken at its word.
+//! - A mark that was lost (files were restored, or copied to new storage, without it)
+//!   is not missed where all images are that should be there.
+//!
+//! All else is another file system, or the bare mount point: nothing is done there. A
+//! mark that is there is taken over, as another Sterna may know the directory by it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sterna_core::{DiskId, Mark};
+use sterna_engine::datastore::mark::{self, MarkError};
+use sterna_engine::datastore::{Datastore, DatastoreError, Location, check_mark, says};
+use sterna_engine::sidecar::Role;
+use sterna_os::random;
+use sterna_state::{Store, StoreError};
+
+/// A datastore's record, with a location that the engine can open.
+pub type DatastoreRecord = sterna_state::DatastoreRecord<Location>;
+
+/// A datastore that was opened.
+pub(crate) struct Opened {
+    pub(crate) datastore: Arc<Datastore>,
+    /// What it is on that others may be on, too.
+    pub(crate) backing: Option<String>,
+    /// What its directory is known by.
+    pub(crate) mark: Option<Mark>,
+}
+
+/// Opens a datastore, if what is at its location is it. A directory is marked, if it
+/// has no mark yet.
+pub(crate) fn open(
+    record: &DatastoreRecord,
+    sidecars: &Path,
+    store: &Store,
+) -> Result<Opened, String> {
+    let is_directory = |path: &&Path| path.is_dir();
+    // What is none is told by opening it.
+    let directory = record.location.directory().filter(is_directory);
+    let text = |error: DatastoreError| error.to_string();
+    let found = match directory {
+        Some(path) => {
+            let expected = expected(store, &record.name).map_err(|it| it.with_cause())?;
+            recognize(path, record.mark, &expected).map_err(text)?
+        }
+        None => None,
+    };
+    // One that is made slower stands for another.
+    let is_itself = record.shape.is_none();
+    let backing = is_itself.then(|| record.location.backing()).flatten();
+    let (name, location) = (record.name.clone(), record.location.clone());
+    let datastore = Datastore::open(name, location).map_err(text)?;
+    let mut datastore = datastore.keep_sidecars_in(sidecars);
+    let mark = directory.and_then(|path| found.or_else(|| give_mark(record, path)));
+    if let Some(mark) = mark {
+        datastore = datastore.marked(mark);
+    }
+    if let Some(mark) = mark.filter(|_| mark != record.mark)
+        && let Err(error) = store.set_mark(&record.name, mark)
+    {
+        // The next daemon takes over what it finds; nobody's disk is to wait for that.
+        let datastore = &record.name;
+        tracing::warn!(datastore, %error, "cannot record the mark of a datastore");
+    }
+    Ok(Opened { datastore: Arc::new(datastore), backing, mark })
+}
+
+/// Gives a directory the mark that it had, or a new one. A file system that is full has
+/// no room for it: its datastore is used without until it has.
+fn give_mark(record: &DatastoreRecord, directory: &Path) -> Option<Mark> {
+    let datastore = &record.name;
+    let mark = match record.mark {
+        Some(mark) => mark,
+        None => Mark(random::number().ok()?),
+    };
+    match mark::give(mark, directory) {
+        Ok(mark) => {
+            tracing::info!(datastore, directory = %directory.display(), "marked");
+            Some(mark)
+        }
+        Err(error) => {
+            // Tried again every few seconds.
+            tracing::debug!(datastore, %error, "cannot mark a datastore");
+            None
+        }
+    }
+}
+
+/// An image that should be in a datastore's directory.
+struct Expected {
+    file: String,
+    disk: DiskId,
+    /// Its generation is this or a higher one: a fence raises it before the state knows.
+    generation: u64,
+}
+
+impl Expected {
+    /// Whether it is there; an old copy of it is not it.
+    fn is_in(&self, directory: &Path) -> bool {
+        says(directory, &self.file).is_some_and(|says| {
+            says.id == self.disk
+                && says.generation >= self.generation
+                && says.role != Role::Retired
+        })
+    }
+}
+
+/// The images that should be on a datastore, as the state says.
+fn expected(store: &Store, datastore: &str) -> Result<Vec<Expected>, StoreError> {
+    let disks = store.disks()?.into_iter().filter(|it| it.datastore == datastore);
+    let mut all: Vec<Expected> = disks
+        .map(|it| Expected { file: it.image, disk: it.id, generation: it.generation })
+        .collect();
+    let copies = store.migrations()?.into_iter().filter(|it| {
+        !it.step.ended() && it.to.datastore == datastore && !it.to.image.is_empty()
+    });
+    all.extend(copies.map(|it| Expected {
+        file: it.to.image,
+        disk: it.disk,
+        generation: 0,
+    }));
+    Ok(all)
+}
+
+/// The mark of a directory that is the datastore, if it has one; an error if it is
+/// another directory.
+fn recognize(
+    directory: &Path,
+    mark: Option<Mark>,
+    expected: &[Expected],
+) -> Result<Option<Mark>, DatastoreError> {
+    let found = match mark::read(directory) {
+        Ok(found) => Some(found),
+        Err(MarkError::Missing | MarkError::Damaged(_)) => None,
+        Err(error) => return Err(elsewhere(directory, error.to_string())),
+    };
+    let is_there = |image: &Expected| image.is_in(directory);
+    let Some(mark) = mark else {
+        if expected.is_empty() || expected.iter().any(is_there) {
+            return Ok(found);
+        }
+        let what = "none of the datastore's images is there";
+        return Err(elsewhere(directory, what.into()));
+    };
+    let is_all_there = || !expected.is_empty() && expected.iter().all(is_there);
+    if found == Some(mark) || is_all_there() {
+        return Ok(found);
+    }
+    check_mark(directory, mark).map(|()| Some(mark))
+}
+
+fn elsewhere(directory: &Path, what: String) -> DatastoreError {
+    DatastoreError::Elsewhere { path: PathBuf::from(directory), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_engine::sidecar::{Identity, file};
+
+    use super::*;
+
+    /// Puts an image into a directory; gives what the state says of it.
+    fn image(directory: &Path, name: &str, generation: u64, role: Role) -> Expected {
+        let disk = DiskId(name.bytes().map(u128::from).sum());
+        let path = directory.join(format!("{name}.raw"));
+        std::fs::write(&path, [1; 512]).unwrap();
+        let says = Identity { id: disk, name: name.into(), size: 512, generation, role };
+        file::write(&directory.join(format!("{name}.raw.sterna")), &says).unwrap();
+        Expected { file: format!("{name}.raw"), disk, generation: 5 }
+    }
+
+    fn give(mark: Mark, directory: &Path) {
+        assert_eq!(mark::give(mark, directory).unwrap(), mark);
+    }
+
+    fn is_refused(recognized: &Result<Option<Mark>, DatastoreError>) -> bool {
+        matches!(recognized, Err(DatastoreError::Elsewhere { .. }))
+    }
+
+    #[test]
+    fn a_directory_is_known_by_its_mark_and_by_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        assert!(is_refused(&recognize(path, Some(Mark(7)), &[])));
+        give(Mark(7), path);
+        assert_eq!(recognize(path, Some(Mark(7)), &[]).unwrap(), Some(Mark(7)));
+        assert!(is_refused(&recognize(path, Some(Mark(8)), &[])));
+    }
+
+    #[test]
+    fn one_that_never_had_a_mark_is_known_by_any_of_its_images() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        assert_eq!(recognize(path, None, &[]).unwrap(), None);
+        let lost = Expected { file: "b.raw".into(), disk: DiskId(2), generation: 1 };
+        let known = [lost, image(path, "a", 4, Role::Active)];
+        assert!(is_refused(&recognize(path, None, &known)), "it is an older one");
+        image(path, "a", 5, Role::Retired);
+        assert!(is_refused(&recognize(path, None, &known)), "the disk has left it");
+        image(path, "a", 7, Role::Active);
+        assert_eq!(recognize(path, None, &known).unwrap(), None);
+    }
+
+    #[test]
+    fn a_lost_mark_is_not_missed_where_all_images_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let known = ["a", "b"].map(|name| image(path, name, 5, Role::Active));
+        assert_eq!(recognize(path, Some(Mark(7)), &known).unwrap(), None);
+        // Another Sterna has marked it.
+        give(Mark(8), path);
+        assert_eq!(recognize(path, Some(Mark(7)), &known).unwrap(), Some(Mark(8)));
+        std::fs::remove_file(path.join("b.raw")).unwrap();
+        assert!(is_refused(&recognize(path, Some(Mark(7)), &known)));
+    }
+}

@@ -1,0 +1,141 @@
+//! Asking what may never answer.
+//!
+//! A hung NFS server holds whoever touches it, for ever. Nothing that people
+//! wait for (a start, a list, a status) may hang with it: such questions are
+//! asked on a thread of their own, and left behind when time is up. A question
+//! that is still open after its time is not asked again; one that may yet be
+//! answered is waited for, so that two who ask at once both learn the truth.
+
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sterna_os::lock;
+
+/// Of whom one thing is asked at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Patience {
+    turn: Arc<Turn>,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    /// Since when a question is open, if one is.
+    open: Mutex<Option<Instant>>,
+    closed: Condvar,
+}
+
+impl Turn {
+    /// Begins a question; not if an earlier one has had its time.
+    fn begin(&self, limit: Duration) -> bool {
+        let mut open = lock(&self.open);
+        while let Some(since) = *open {
+            let left = (since + limit).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            open = match self.closed.wait_timeout(open, left) {
+                Ok((open, _)) => open,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        *open = Some(Instant::now());
+        true
+    }
+
+    fn end(&self) {
+        *lock(&self.open) = None;
+        self.closed.notify_all();
+    }
+}
+
+/// A question that has been asked.
+#[derive(Debug)]
+pub struct Asked<T> {
+    /// None: it could not be asked.
+    answer: Option<mpsc::Receiver<T>>,
+    until: Instant,
+}
+
+impl<T> Asked<T> {
+    /// The answer, unless time is up before it comes.
+    pub fn answer(self) -> Option<T> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        self.answer?.recv_timeout(left).ok()
+    }
+}
+
+impl Patience {
+    /// For how long the open question has been open, if there is one.
+    pub(crate) fn silent_since(&self) -> Option<Duration> {
+        lock(&self.turn.open).map(|since| since.elapsed())
+    }
+
+    /// Asks `question`, which has until `limit` for its answer, unless an earlier
+    /// one was not answered in that time. So several can be asked, each of another,
+    /// before the first answer is waited for.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Asked<T> {
+        let begun = self.turn.begin(limit);
+        Asked {
+            answer: begun.then(|| self.put(question)).flatten(),
+            until: Instant::now() + limit,
+        }
+    }
+
+    fn put<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<mpsc::Receiver<T>> {
+        let turn = self.turn.clone();
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let ask = move || {
+            let answer = question();
+            turn.end();
+            // Who asked may have gone on.
+            let _ = sender.send(answer);
+        };
+        let thread = thread::Builder::new().name("sterna-ask".into()).spawn(ask);
+        if thread.is_err() {
+            self.turn.end();
+        }
+        thread.is_ok().then_some(receiver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(5);
+    const SHORT: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn a_question_that_hangs_is_left_behind() {
+        let patience = Patience::default();
+        assert_eq!(patience.ask(LONG, || 7).answer(), Some(7));
+        let (release, held) = mpsc::channel::<()>();
+        let hang = move || held.recv().is_ok();
+        assert_eq!(patience.ask(SHORT, hang).answer(), None);
+        assert_eq!(patience.ask(SHORT, || 8).answer(), None);
+        drop(release);
+        assert_eq!(patience.ask(LONG, || 9).answer(), Some(9));
+    }
+
+    #[test]
+    fn who_asks_while_another_waits_gets_an_answer_too() {
+        let patience = Patience::default();
+        let (release, held) = mpsc::channel::<()>();
+        let first = patience.ask(LONG, move || held.recv().is_err());
+        let second = thread::spawn({
+            let patience = patience.clone();
+            move || patience.ask(LONG, || 2).answer()
+        });
+        drop(release);
+        assert_eq!(first.answer(), Some(true));
+        assert_eq!(second.join().ok(), Some(Some(2)));
+    }
+}

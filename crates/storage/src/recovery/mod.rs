@@ -1,0 +1,187 @@
+//! Recovery: images that say of themselves whose truth they are become disks again,
+//! with the id and the name that they had. It is for a state directory that was
+//! lost, or restored from an old backup.
+//!
+//! Which images may be taken is decided by `verdict`, with all datastores in view: a
+//! datastore that cannot be looked at might hold a newer image, so while there is
+//! one nothing is recovered. An image that is taken gets a much higher generation, so
+//! that the daemon that had it before, should it come back with its old state, neither
+//! serves it any more nor copies onto it. All else is left as it is, to the last byte.
+//!
+//! **Failure cases.** A crash in between leaves an image whose sidecar says active
+//! and that no disk has, as it was before; doing it again goes on. What nobody can
+//! know is whether another daemon that is alive has an image: locks tell it on one
+//! machine, and where a file system passes them on. The operator has to.
+
+mod verdict;
+use sterna_api::{
+    Error, FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Result, Sidecar,
+};
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::clock;
+use sterna_state::{DiskRecord, MigrationRecord};
+use verdict::{Found, judge};
+
+use crate::Storage;
+use crate::claims::Claim;
+use crate::datastores::claim_of as datastore_claim;
+use crate::disks::{claim_of, identity, place_of};
+use crate::shelf::Shelf;
+
+/// How far the generation of an image is raised when it is taken in: past all that a
+/// daemon with an older state can still write or expect without having looked at this
+/// image (a fence raises by two, a seal by one more), with room to spare.
+pub const MARGIN: u64 = 16;
+
+impl Storage {
+    /// Makes disks of the images that are the truth of disks that are not known.
+    pub fn recover_disks(&self, request: &RecoverDisks) -> Result<Recovery> {
+        let on = request.datastore.as_deref();
+        on.map(|name| self.shelf(name)).transpose()?;
+        let _claims = match request.dry_run {
+            true => Vec::new(),
+            false => self.claim_all_datastores()?,
+        };
+        let found = self.find_images()?;
+        let verdicts = judge(&found, &self.store.disks()?, on);
+        let mut images = Vec::new();
+        for (one, verdict) in found.iter().zip(verdicts) {
+            if on.is_some_and(|on| on != one.datastore) {
+                continue;
+            }
+            let taken = verdict.and_then(|identity| match request.dry_run {
+                true => Ok(()),
+                false => self.take_in(one, identity).map_err(|error| error.to_string()),
+            });
+            images.push(view(one, taken));
+        }
+        Ok(Recovery { dry_run: request.dry_run, images })
+    }
+
+    /// Keeps disks and images from coming and going meanwhile.
+    fn claim_all_datastores(&self) -> Result<Vec<Claim>> {
+        let shelves = self.all_shelves();
+        let names = shelves.iter().map(|shelf| datastore_claim(shelf.name()));
+        names.map(|claim| self.claims.alone(claim)).collect()
+    }
+
+    /// The images that have a sidecar and that no disk has. What a migration has
+    /// counts only if it calls itself the truth: the state may be older than that.
+    fn find_images(&self) -> Result<Vec<Found>> {
+        let disks = self.store.disks()?;
+        let mut migrations = self.store.migrations()?;
+        migrations.retain(|migration| !migration.step.ended());
+        let mut found = Vec::new();
+        for shelf in self.all_shelves() {
+            if self.is_in_hand(&shelf, &disks, &migrations) {
+                continue;
+            }
+            for mut one in images_of(&shelf)? {
+                let (datastore, file) = (one.datastore.as_str(), one.file.as_str());
+                let has = |it: &DiskRecord| it.datastore == datastore && it.image == file;
+                if disks.iter().any(has) {
+                    continue;
+                }
+                let holder = migrations.iter().find(|it| it.has(datastore, file));
+                one.migration = holder.map(|migration| migration.id);
+                if one.migration.is_none() || one.is_active() {
+                    found.push(one);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a datastore has room for one image, and that is of a disk that is
+    /// served or its copy. It is known then, and its server may take no other client.
+    fn is_in_hand(
+        &self,
+        shelf: &Shelf,
+        disks: &[DiskRecord],
+        migrations: &[MigrationRecord],
+    ) -> bool {
+        let holds_many = shelf.record().location.directory().is_some();
+        let here = shelf.name();
+        let kept = disks.iter().filter(|it| it.datastore == here).map(|it| it.id);
+        let moved = migrations.iter().filter(|it| it.is_on(here)).map(|it| it.disk);
+        let mut mine = kept.chain(moved);
+        !holds_many && mine.any(|disk| self.problem_of(disk).is_none())
+    }
+
+    /// Makes an image a disk again.
+    fn take_in(&self, one: &Found, says: &Identity) -> Result<()> {
+        let _claim = self.claims.alone(claim_of(&says.name))?;
+        let shelf = self.shelf(&one.datastore)?;
+        let image = shelf.expect(&one.file, says)?;
+        let record = DiskRecord {
+            id: says.id,
+            name: says.name.clone(),
+            size: says.size,
+            datastore: one.datastore.clone(),
+            image: one.file.clone(),
+            // As with an import. Nobody knows any more what it was, so the image is
+            // treated as the operator's own: removing the disk keeps it.
+            provision: match shelf.get()?.is_thick(&image, says.size) {
+                true => Provision::Thick,
+                false => Provision::Thin,
+            },
+            imported: true,
+            generation: says.generation + MARGIN,
+            created: clock::now(),
+            vhost_user: None,
+        };
+        let active = identity(&record, record.generation, Role::Active);
+        shelf.identify(&one.file, &active)?;
+        if let Err(error) = self.begin(&record, &image, &shelf) {
+            // As it was, for the next try.
+            let _ = shelf.identify(&one.file, says);
+            return Err(error);
+        }
+        let DiskRecord { id, name, datastore, generation, .. } = &record;
+        tracing::info!(disk = name, %id, datastore, generation, "disk recovered");
+        Ok(())
+    }
+}
+
+/// The images of a datastore that have a sidecar.
+fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
+    let unseen = |error: Error| {
+        error.hint(format!(
+            "Sterna recovers nothing before it has read this datastore, which may hold \
+             newer images; repair this, or `sterna datastore remove {}`",
+            shelf.name()
+        ))
+    };
+    shelf.open().map_err(unseen)?;
+    let images = shelf.images().map_err(unseen)?;
+    let found = images.into_iter().map(|(found, locked)| Found {
+        datastore: shelf.name().into(),
+        place: place_of(&shelf.record().location, &found.file),
+        locked,
+        migration: None,
+        says: found.identity,
+        file: found.file,
+    });
+    Ok(found.collect())
+}
+
+fn view(one: &Found, taken: std::result::Result<(), String>) -> FoundImage {
+    let sidecar = one.says.as_ref().ok().map(|says| Sidecar {
+        disk: says.name.clone(),
+        id: says.id.to_string(),
+        size: says.size,
+        generation: says.generation,
+        role: match says.role {
+            Role::Active => ImageRole::Active,
+            Role::Partial => ImageRole::Partial,
+            Role::Retired => ImageRole::Retired,
+        },
+    });
+    FoundImage {
+        datastore: one.datastore.clone(),
+        image: one.place.clone(),
+        sidecar,
+        taken: taken.is_ok(),
+        reason: taken.err(),
+    }
+}

@@ -1,0 +1,140 @@
+//! Removals: a disk goes, and its image with it or not.
+//!
+//! Sterna removes what Sterna made. A file that was imported is the operator's
+//! own and stays, unless they say otherwise; a migration ends that, as it makes
+//! another image (or begins it again, if the disk comes back to that file). An image
+//! whose sidecar says that it is another disk's by now, or newer than this state
+//! knows, is not touched: the state was restored from an old backup. Nor is one
+//! removed whose sidecar does not say whose it is. Nor is another file that has got the
+//! image's name while the disk was served, or since. The record goes before the image:
+//! a crash in between leaves an image that no disk has, never a disk without its
+//! image.
+
+use sterna_api::{Error, ImageFate, RemovedDisk, Result};
+use sterna_engine::HeldFile;
+use sterna_engine::datastore::DatastoreError;
+use sterna_engine::sidecar::{Role, SidecarError};
+use sterna_os::lock;
+use sterna_state::DiskRecord;
+
+use crate::Storage;
+use crate::disks::{claim_of, identity};
+
+impl Storage {
+    /// Removes a disk that nobody uses.
+    pub fn remove_disk(&self, name: &str, wish: ImageFate) -> Result<RemovedDisk> {
+        let _claim = self.claims.alone(claim_of(name))?;
+        let record = self.disk_record(name)?;
+        self.check_still(&record)?;
+        self.users.ask(|user| user.check_unused(&record))?;
+        self.take_away(&record, wish)
+    }
+
+    /// Removes a disk that the caller has claimed, if no client uses it.
+    pub fn take_away(&self, record: &DiskRecord, wish: ImageFate) -> Result<RemovedDisk> {
+        let name = &record.name;
+        self.check_no_clients(record)?;
+        let keep = match wish {
+            ImageFate::Auto => record.imported,
+            ImageFate::Keep => true,
+            ImageFate::Delete => false,
+        };
+        let gone = self.view_disk(record.clone())?;
+        // While it is open it is known which file it is, whatever has its name by now.
+        let held = self.engine.held(record.id).ok().flatten();
+        let is_served = self.problem_of(record.id).is_none();
+        if is_served {
+            // If the store then fails, the keeper brings the disk up again.
+            let going = Err("it was about to be removed".to_owned());
+            lock(&self.served).insert(record.id, going);
+            let detached = self.engine.detach(record.id);
+            detached.map_err(|error| {
+                Error::internal(format!("disk {name} cannot be detached: {error}"))
+            })?;
+        }
+        self.store.remove_disk(record.id)?;
+        self.users.tell(|user| user.removed(record.id));
+        lock(&self.served).remove(&record.id);
+        lock(&self.sockets).remove(&record.id);
+        self.lookout.forget(record.id);
+        tracing::info!(disk = name, id = %record.id, keep, "disk removed");
+        let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
+        let image_kept = put_away.map_err(|error| {
+            let message = format!("disk {name} is removed, but its image is as it was");
+            Error::unavailable(format!("{message}: {error}"))
+                .hint(format!("remove the image by hand: {}", gone.image))
+        })?;
+        Ok(RemovedDisk { disk: gone, image_kept })
+    }
+
+    /// Refuses a disk that is being adopted or released, or whose machine is on its way.
+    pub fn check_settled(&self, record: &DiskRecord) -> Result<()> {
+        self.users.ask(|user| user.check_settled(record))
+    }
+
+    /// Refuses a disk that is being moved, adopted or released.
+    pub fn check_still(&self, record: &DiskRecord) -> Result<()> {
+        self.check_settled(record)?;
+        self.users.ask(|user| user.check_unmoved(record))
+    }
+
+    fn check_no_clients(&self, record: &DiskRecord) -> Result<()> {
+        let name = &record.name;
+        let stats = self.engine.stats(record.id);
+        match stats.map_or((0, 0), |stats| (stats.connections, stats.in_flight)) {
+            (0, 0) => Ok(()),
+            (0, requests) => {
+                let message = format!("disk {name} has {requests} requests under way");
+                Err(Error::in_use(message)
+                    .hint("its datastore does not answer: check the datastore"))
+            }
+            (clients, _) => {
+                let plural = if clients == 1 { "client" } else { "clients" };
+                let message = format!("disk {name} is in use by {clients} {plural}");
+                Err(Error::in_use(message).hint("disconnect the clients first"))
+            }
+        }
+    }
+
+    /// Removes the image, or makes it nobody's; gives whether it is still there.
+    fn put_image_away(
+        &self,
+        record: &DiskRecord,
+        keep: bool,
+        was_served: bool,
+        held: Option<&HeldFile>,
+    ) -> Result<bool> {
+        let shelf = self.shelf(&record.datastore)?;
+        shelf.must_answer()?;
+        let store = shelf.open()?;
+        let image = shelf.image(&record.image)?;
+        let is_there =
+            || !store.holds_many() || store.allocated(&image, record.size).is_some();
+        let ours = match store.read_sidecar(&image, record.size) {
+            Ok(found) => found.id == record.id && found.generation <= record.generation,
+            Err(DatastoreError::Sidecar { source, .. }) => match source {
+                SidecarError::Missing if !is_there() => return Ok(false),
+                SidecarError::Missing => keep || was_served,
+                // Nothing is lost if it is only made nobody's.
+                SidecarError::Foreign | SidecarError::Damaged(_) => keep,
+                _ => false,
+            },
+            Err(_) => false,
+        };
+        if !ours {
+            tracing::warn!(
+                disk = record.name,
+                "Sterna keeps an image that may belong to another disk"
+            );
+            return Ok(true);
+        }
+        if keep {
+            // Nobody's truth any more, so that it can be imported again.
+            let retired = identity(record, record.generation, Role::Retired);
+            shelf.identify(&record.image, &retired)?;
+        } else {
+            shelf.remove(&record.image, record.size, held.map(HeldFile::identity))?;
+        }
+        Ok(keep)
+    }
+}

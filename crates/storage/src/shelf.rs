@@ -1,0 +1,391 @@
+//! A datastore as the daemon has it open, or not.
+//!
+//! A datastore that cannot be reached does not stop the daemon: it is offline,
+//! with the reason, and tried again by the keeper. So is one at whose path another
+//! file system is found (`marks`). What asks it for figures has little patience, since
+//! a hung server answers nobody.
+
+mod images;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sterna_api::{Error, Result};
+use sterna_core::Mark;
+use sterna_engine::Budget;
+use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
+use sterna_os::lock;
+use sterna_state::Store;
+
+use crate::Storage;
+use crate::marks::{self, DatastoreRecord};
+use crate::patience::{Asked, Patience};
+use crate::refusals::refusal;
+
+/// How long a figure may take. People wait for it, and count a second as an answer.
+const FIGURE: Duration = Duration::from_millis(800);
+/// How long opening may take: a connection to another continent, not more.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// What is wrong with a datastore that lets questions hang.
+const SILENT: &str = "it does not answer";
+
+/// A datastore that has been asked what it has; or why it cannot be asked.
+type Question = Result<Asked<Found>, String>;
+
+/// What a datastore has; or why it is offline.
+pub type Found = Result<Space, String>;
+
+/// A datastore, open or not.
+pub struct Shelf {
+    record: DatastoreRecord,
+    /// Nothing new goes there. (The record has what held when it was opened.)
+    maintenance: AtomicBool,
+    budget: Arc<Budget>,
+    sidecars: PathBuf,
+    store: Store,
+    /// What its directory is known by. (The record has what held when it was made.)
+    mark: Mutex<Option<Mark>>,
+    state: Mutex<Result<Arc<Datastore>, String>>,
+    /// What it is on that others may be on, too; as it was when it was opened last.
+    backing: Mutex<Option<String>>,
+    /// Whether it has been offline since the keeper last saw it online.
+    was_offline: AtomicBool,
+    /// Whether what waited for it has been seen to.
+    is_seen_to: AtomicBool,
+    /// Whether the keeper is at it.
+    is_looked_at: AtomicBool,
+    /// Whoever opens it holds this; others wait for the outcome.
+    opening: Mutex<()>,
+    patience: Patience,
+    /// Apart from figures, which are asked for all the time: a list that was not
+    /// asked for because of one would look like a server that hangs.
+    listing: Patience,
+    /// Of what has become of images that are open.
+    files: Patience,
+}
+
+impl Shelf {
+    /// A datastore that has not been opened yet.
+    fn closed(record: DatastoreRecord, sidecars: PathBuf, store: Store) -> Shelf {
+        let state = Mutex::new(Err("it has not been opened yet".into()));
+        let budget = Budget::new(record.shape.unwrap_or_default());
+        let budget = Arc::new(match record.location.model() {
+            Some(model) => budget.emulating(model.clone()),
+            None => budget,
+        });
+        Shelf {
+            maintenance: AtomicBool::new(record.maintenance.is_some()),
+            mark: Mutex::new(record.mark),
+            record,
+            budget,
+            sidecars,
+            store,
+            state,
+            backing: Mutex::default(),
+            was_offline: AtomicBool::default(),
+            is_seen_to: AtomicBool::default(),
+            is_looked_at: AtomicBool::default(),
+            opening: Mutex::default(),
+            patience: Patience::default(),
+            listing: Patience::default(),
+            files: Patience::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// Whether images share its room. A device, or an export, is all its image's.
+    pub fn is_shared(&self) -> bool {
+        match self.record.location {
+            Location::Directory(_) | Location::Array(_) => true,
+            Location::Device(_) | Location::Nbd(_) => false,
+        }
+    }
+
+    /// Whether nothing new goes there.
+    pub fn is_in_maintenance(&self) -> bool {
+        self.maintenance.load(Relaxed)
+    }
+
+    /// Says whether anything new goes there.
+    pub(crate) fn set_maintenance(&self, maintenance: bool) {
+        self.maintenance.store(maintenance, Relaxed);
+    }
+
+    /// Refuses what is new, if nothing new goes there.
+    pub fn check_takes_new(&self) -> Result<()> {
+        if !self.is_in_maintenance() {
+            return Ok(());
+        }
+        let name = self.name();
+        let message =
+            format!("datastore {name} is in maintenance: no new disks or moves");
+        Err(Error::in_use(message).hint(format!(
+            "choose another datastore, or end the maintenance: `sterna datastore \
+             maintenance {name} --off`"
+        )))
+    }
+
+    /// What the store knows of it.
+    pub fn record(&self) -> &DatastoreRecord {
+        &self.record
+    }
+
+    /// What it lets through: for all its images.
+    pub fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.budget)
+    }
+
+    /// Why it cannot be used, if so.
+    pub fn problem(&self) -> Option<String> {
+        lock(&self.state).as_ref().err().cloned()
+    }
+
+    /// Opens it, if it is not open, or is not what it was.
+    pub fn open(&self) -> Result<Arc<Datastore>> {
+        if let Some(datastore) = self.still_open() {
+            return Ok(datastore);
+        }
+        let _opening = lock(&self.opening);
+        if let Some(datastore) = self.still_open() {
+            return Ok(datastore);
+        }
+        let record = DatastoreRecord { mark: self.mark(), ..self.record.clone() };
+        let (sidecars, store) = (self.sidecars.clone(), self.store.clone());
+        let open = move || marks::open(&record, &sidecars, &store);
+        let opened = match self.patience.ask(OPENING, open).answer() {
+            Some(Ok(opened)) => {
+                *lock(&self.backing) = opened.backing;
+                if opened.mark.is_some() {
+                    *lock(&self.mark) = opened.mark;
+                }
+                Ok(opened.datastore)
+            }
+            Some(Err(problem)) => Err(problem),
+            None => Err(SILENT.to_owned()),
+        };
+        if opened.is_err() {
+            self.goes_offline();
+        }
+        (*lock(&self.state)).clone_from(&opened);
+        opened.map_err(|problem| self.unavailable(&problem))
+    }
+
+    /// Refuses what somebody asks for now, if the datastore does not answer: whoever
+    /// touches it would wait with it, maybe for ever. What waits for it is seen to when it
+    /// answers again.
+    pub fn must_answer(&self) -> Result<()> {
+        let datastore = self.open()?;
+        let checked = self.answer_to(move || datastore.check())?;
+        checked.map_err(|error| self.refused(&error))
+    }
+
+    /// Refuses what somebody asks for now, if the datastore lets questions hang. One that is
+    /// out of order and says so is no hindrance: a disk may be moved away from it.
+    pub fn must_not_hang(&self) -> Result<()> {
+        let Ok(datastore) = self.get() else { return Ok(()) };
+        self.answer_to(move || {
+            // What it answers is of no account. Servers and devices are not asked: whoever
+            // uses one has a bound of its own.
+            if datastore.holds_many() {
+                let _ = (datastore.space(), datastore.check());
+            }
+        })
+    }
+
+    /// The answer to a question, which comes soon; if it does not, what waits for the
+    /// datastore is seen to when it answers again.
+    pub(crate) fn answer_to<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        self.patience.ask(FIGURE, question).answer().ok_or_else(|| {
+            self.is_seen_to.store(false, Relaxed);
+            self.unavailable(&self.silent())
+        })
+    }
+
+    /// What is wrong with a datastore that lets questions hang.
+    fn silent(&self) -> String {
+        match self.patience.silent_since().or_else(|| self.listing.silent_since()) {
+            Some(since) => format!("{SILENT} (for {} s by now)", since.as_secs()),
+            None => SILENT.into(),
+        }
+    }
+
+    /// The datastore, if it is open and is what it was. One that could not be marked is
+    /// opened anew, as it may have room for its mark by now. One that does not say it in
+    /// time may be: who does something there finds out.
+    fn still_open(&self) -> Option<Arc<Datastore>> {
+        let datastore = self.get().ok().filter(|datastore| datastore.is_marked())?;
+        let asked = datastore.clone();
+        let checked = self.patience.ask(FIGURE, move || asked.check());
+        if let Some(Err(error)) = checked.answer() {
+            self.note(&error);
+        }
+        self.get().ok()
+    }
+
+    /// One at whose path another file system is found is offline from now on.
+    pub fn note(&self, error: &DatastoreError) {
+        if !matches!(error, DatastoreError::Elsewhere { .. }) {
+            return;
+        }
+        let (datastore, problem) = (self.name(), error.to_string());
+        tracing::warn!(datastore, problem, "datastore offline");
+        self.goes_offline();
+        *lock(&self.state) = Err(problem);
+    }
+
+    fn goes_offline(&self) {
+        self.was_offline.store(true, Relaxed);
+        self.is_seen_to.store(false, Relaxed);
+    }
+
+    /// Whether it is online, and what waited for it has not been seen to. A daemon that
+    /// starts has seen to nothing.
+    pub fn is_back(&self) -> bool {
+        let is_online = self.open().is_ok();
+        if is_online && self.was_offline.swap(false, Relaxed) {
+            tracing::info!(datastore = self.name(), "datastore online");
+        }
+        is_online && !self.is_seen_to.load(Relaxed)
+    }
+
+    /// Whether the keeper may see to it now: not while it still is at it, as it is for as
+    /// long as a datastore hangs.
+    pub fn begin_look(&self) -> bool {
+        !self.is_looked_at.swap(true, Relaxed)
+    }
+
+    /// The keeper has seen to it.
+    pub fn end_look(&self) {
+        self.is_looked_at.store(false, Relaxed);
+    }
+
+    /// What waited for it has been seen to.
+    pub fn seen_to(&self) {
+        self.is_seen_to.store(true, Relaxed);
+    }
+
+    /// What its directory is known by, if it has a mark.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        *lock(&self.mark)
+    }
+
+    /// The open datastore.
+    pub fn get(&self) -> Result<Arc<Datastore>> {
+        let state = lock(&self.state).clone();
+        state.map_err(|problem| self.unavailable(&problem))
+    }
+
+    /// What it is on that others may be on, too: a disk, or a server. Nothing if it is by
+    /// itself, or was never open.
+    pub fn backing(&self) -> Option<String> {
+        lock(&self.backing).clone()
+    }
+
+    /// What it has now, if it says so in time; else why it is offline.
+    pub fn look(&self) -> Found {
+        found(self.ask(), self)
+    }
+
+    /// What it has, if it says so in time.
+    pub fn space(&self) -> Option<Space> {
+        self.look().ok()
+    }
+
+    /// Asks it what it has.
+    fn ask(&self) -> Question {
+        let datastore = lock(&self.state).clone()?;
+        let space = move || datastore.space().map_err(|error| error.to_string());
+        Ok(self.patience.ask(FIGURE, space))
+    }
+
+    /// Whether its images and another's are on one file system, as far as they say so in
+    /// time.
+    pub fn is_beside(&self, other: &Shelf) -> bool {
+        let file_system = |one: &Shelf| one.inode().map(|(device, _)| device);
+        let mine = file_system(self);
+        mine.is_some() && mine == file_system(other)
+    }
+
+    /// Whether both are one directory, by whatever paths, as far as they say so in time.
+    pub(crate) fn is_same_directory(&self, other: &Shelf) -> bool {
+        let mine = self.inode();
+        mine.is_some() && mine == other.inode()
+    }
+
+    /// The directory that its images are in: the number of its file system, and its own
+    /// there.
+    fn inode(&self) -> Option<(u64, u64)> {
+        let directory = self.record.location.directory()?.to_owned();
+        let asked = self.patience.ask(FIGURE, move || directory.metadata());
+        let metadata = asked.answer()?.ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    }
+
+    /// Asks something of its files, apart from figures; nothing if it does not answer.
+    pub fn ask_files<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Asked<T> {
+        self.files.ask(FIGURE, question)
+    }
+
+    /// The datastore's own error, for the API.
+    pub fn refused(&self, error: &DatastoreError) -> Error {
+        self.note(error);
+        refusal(self.name(), error)
+    }
+
+    fn unavailable(&self, problem: &str) -> Error {
+        let name = self.name();
+        Error::unavailable(format!("datastore {name} cannot be used: {problem}"))
+            .hint("repair this; Sterna tries again every few seconds")
+    }
+}
+
+/// What became of a question.
+fn found(asked: Question, shelf: &Shelf) -> Found {
+    asked?.answer().unwrap_or_else(|| Err(shelf.silent()))
+}
+
+impl Storage {
+    /// All datastores, by name, with what each has now. All are asked before the
+    /// first is waited for: several that hang take no longer than one.
+    pub fn look_at_shelves(&self) -> Vec<(Arc<Shelf>, Found)> {
+        let shelves = self.all_shelves();
+        let asked: Vec<Question> = shelves.iter().map(|shelf| shelf.ask()).collect();
+        let both = shelves.into_iter().zip(asked);
+        let looked = both.map(|(shelf, asked)| {
+            let found = found(asked, &shelf);
+            (shelf, found)
+        });
+        looked.collect()
+    }
+
+    /// All datastores, by name.
+    pub fn all_shelves(&self) -> Vec<Arc<Shelf>> {
+        lock(&self.shelves).values().cloned().collect()
+    }
+
+    /// The datastore of that name.
+    pub fn shelf(&self, name: &str) -> Result<Arc<Shelf>> {
+        let shelf = lock(&self.shelves).get(name).cloned();
+        shelf.ok_or_else(|| Error::not_found("datastore", name))
+    }
+
+    /// A shelf for a record.
+    pub fn new_shelf(&self, record: DatastoreRecord) -> Arc<Shelf> {
+        let sidecars = self.places.state.join("sidecars");
+        Arc::new(Shelf::closed(record, sidecars, self.store.clone()))
+    }
+}

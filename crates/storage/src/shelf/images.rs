@@ -1,0 +1,171 @@
+//! The images of a datastore: what they take, what they say of themselves, and what is done
+//! to them.
+
+use std::fs::File;
+use std::time::Duration;
+
+use sterna_api::{Error, Result};
+use sterna_engine::datastore::{DatastoreError, FoundImage};
+use sterna_engine::sidecar::slots::Origin;
+use sterna_engine::sidecar::{Identity, SidecarError};
+use sterna_engine::{Beside, FileIdentity, ImageSpec};
+
+use super::{FIGURE, Shelf};
+use crate::refusals::unfit;
+
+/// How long the list of all images may take: thousands of sidecars on NFS.
+const LISTING: Duration = Duration::from_secs(30);
+
+impl Shelf {
+    /// What an image takes, if it says so in time.
+    pub fn allocated(&self, file: &str, size: u64) -> Option<u64> {
+        let datastore = self.get().ok()?;
+        let file = file.to_owned();
+        let asked = self.patience.ask(FIGURE, move || {
+            datastore.allocated(&datastore.image(&file).ok()?, size)
+        });
+        asked.answer()?
+    }
+
+    /// The images that have a sidecar, and whether another program has locked them,
+    /// if it says so in time.
+    pub fn images(&self) -> Result<Vec<(FoundImage, bool)>> {
+        let datastore = self.get()?;
+        let found = self.listing.ask(LISTING, move || {
+            let images = datastore.images()?.into_iter().map(|found| {
+                let locked = is_locked(&found.image);
+                (found, locked)
+            });
+            Ok(images.collect())
+        });
+        match found.answer() {
+            Some(images) => images.map_err(|error| self.refused(&error)),
+            None => Err(self.unavailable(&self.silent())),
+        }
+    }
+
+    /// How to open an image, unchecked.
+    pub fn image(&self, file: &str) -> Result<ImageSpec> {
+        self.get()?.image(file).map_err(|error| self.refused(&error))
+    }
+
+    /// How to open an image that must be the expected one.
+    pub fn expect(&self, file: &str, expected: &Identity) -> Result<ImageSpec> {
+        let opened = self.get()?.open_image(file, expected);
+        opened.map_err(|error| {
+            self.note(&error);
+            unfit(self.name(), &expected.name, file, &error)
+        })
+    }
+
+    /// Makes an image say what it is.
+    pub fn identify(&self, file: &str, identity: &Identity) -> Result<()> {
+        let datastore = self.get()?;
+        let written = datastore
+            .image(file)
+            .and_then(|image| datastore.write_sidecar(&image, identity));
+        written.map_err(|error| self.refused(&error))
+    }
+
+    /// Whether there is an image, which must be `ours` by what it says of itself. One
+    /// that says nothing may be anybody's.
+    pub fn has(
+        &self,
+        file: &str,
+        size: u64,
+        ours: impl FnOnce(&Identity) -> bool,
+    ) -> Result<bool> {
+        match self.says(file, size)? {
+            None => Ok(false),
+            Some(found) if ours(&found) => Ok(true),
+            Some(Identity { name, generation, role, .. }) => Err(Error::in_use(format!(
+                "its sidecar names disk {name}, generation {generation}, {role}; this \
+                 state expects another image"
+            ))),
+        }
+    }
+
+    /// What an image says of itself; nothing if there is no image.
+    pub fn says(&self, file: &str, size: u64) -> Result<Option<Identity>> {
+        let datastore = self.get()?;
+        let image = self.image(file)?;
+        let missing = |error: &DatastoreError| {
+            let DatastoreError::Sidecar { source, .. } = error else { return false };
+            matches!(source, SidecarError::Missing)
+        };
+        match datastore.read_sidecar(&image, size) {
+            Ok(found) => Ok(Some(found)),
+            // A device or an export without a sidecar is free; a file is somebody's.
+            Err(error)
+                if missing(&error)
+                    && (!datastore.holds_many()
+                        || datastore.allocated(&image, size).is_none()) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    /// Removes an image, if it is the file that was held, or that its sidecar knows.
+    pub fn remove(
+        &self,
+        file: &str,
+        size: u64,
+        held: Option<&FileIdentity>,
+    ) -> Result<()> {
+        let datastore = self.get()?;
+        let removed = datastore
+            .image(file)
+            .and_then(|image| datastore.remove_image(&image, size, held));
+        removed.map_err(|error| self.refused(&error))
+    }
+
+    /// Makes an image that is there already say this, and that it was there.
+    pub fn take_over(&self, file: &str, identity: &Identity) -> Result<()> {
+        let datastore = self.get()?;
+        let written =
+            datastore.image(file).and_then(|image| datastore.take_over(&image, identity));
+        written.map_err(|error| self.refused(&error))
+    }
+
+    /// Makes an image that was taken over, and says `taken`, say what it said before; false
+    /// if nobody knows that any more.
+    pub fn give_back(&self, file: &str, taken: &Identity) -> Result<bool> {
+        let datastore = self.get()?;
+        let given =
+            datastore.image(file).and_then(|image| datastore.give_back(&image, taken));
+        given.map_err(|error| self.refused(&error))
+    }
+
+    /// Where an image's file comes from, if it is one.
+    pub fn origin(&self, file: &str) -> Result<Option<Origin>> {
+        let datastore = self.get()?;
+        let origin = datastore.image(file).and_then(|image| datastore.origin(&image));
+        origin.map_err(|error| self.refused(&error))
+    }
+
+    /// Makes the sidecar of an image say which file that is. Gives what it has said
+    /// before, if that was something else.
+    pub(crate) fn bind(&self, file: &str, is: &FileIdentity) -> Result<Option<Beside>> {
+        let datastore = self.get()?;
+        let bound = datastore.image(file).and_then(|image| datastore.bind(&image, is));
+        bound.map_err(|error| self.refused(&error))
+    }
+
+    /// Refuses a file that is surely another one than its sidecar was made for.
+    pub fn check_file(&self, file: &str) -> Result<()> {
+        let datastore = self.get()?;
+        let checked =
+            datastore.image(file).and_then(|image| datastore.check_file(&image));
+        checked.map_err(|error| self.refused(&error))
+    }
+}
+
+/// Whether another program has locked the image. What cannot be asked is told when
+/// the image is opened.
+fn is_locked(image: &ImageSpec) -> bool {
+    let ImageSpec::File { path, .. } = image else { return false };
+    File::open(path)
+        .is_ok_and(|file| sterna_engine::is_used(&file).is_ok_and(|used| used))
+}

@@ -1,0 +1,131 @@
+//! What disks cannot tell their clients, told to people.
+
+use std::time::Duration;
+
+use sterna_api::Warning;
+use sterna_engine::{Trouble, TroubleKind};
+use sterna_os::Local;
+use sterna_state::DiskRecord;
+
+use crate::Storage;
+
+impl Storage {
+    /// A warning for each thing that the engine knows of these disks. An engine that has
+    /// ended knows nothing any more.
+    pub fn disk_troubles(&self, disks: &[DiskRecord]) -> Vec<Warning> {
+        let known = self.engine.troubles().unwrap_or_default();
+        let of = |id| disks.iter().find(|disk| disk.id == id);
+        let warnings = known.into_iter();
+        let disks = warnings.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble)));
+        disks.chain(without_thread(self.engine.without_thread())).collect()
+    }
+}
+
+/// So many kinds of work at datastores have no thread.
+fn without_thread(kinds: usize) -> Option<Warning> {
+    (kinds > 0).then(|| Warning {
+        about: "threads".into(),
+        message: "requests wait because the system has no thread for them".into(),
+        hint: "find the datastores that hang, and check the limit of threads (TasksMax \
+               of the service, `ulimit -u`)"
+            .into(),
+    })
+}
+
+fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
+    let (name, datastore) = (&disk.name, &disk.datastore);
+    let since = since(trouble.age);
+    let (message, hint) = match trouble.kind {
+        TroubleKind::Forgot { told } => {
+            let flush = match told {
+                true => "a flush has failed since then, so the client knows",
+                false => "the disk's next flush fails, so that the client knows",
+            };
+            (
+                format!(
+                    "the disk may have lost writes on {since}: the NBD server of its \
+                     image was away with writes that no client had flushed; {flush}"
+                ),
+                format!(
+                    "check the file systems and databases on {name}, and why the server of \
+                     datastore {datastore} went away"
+                ),
+            )
+        }
+        TroubleKind::CannotFlush => (
+            format!(
+                "since {since} no flush of the disk succeeds: a flush failed, and the \
+                 kernel may have dropped writes to datastore {datastore}"
+            ),
+            format!(
+                "check the kernel's log; move {name} to another datastore, or repair \
+                 this datastore, restart the daemon and check the disk's file systems"
+            ),
+        ),
+        TroubleKind::Waits { requests } => (
+            format!(
+                "{} since {since} for an earlier write of another client that does not \
+                 end: overtaking that write could destroy newer data",
+                match requests {
+                    1 => "a request waits".to_owned(),
+                    many => format!("{many} requests wait"),
+                }
+            ),
+            format!("find out why datastore {datastore} does not answer"),
+        ),
+    };
+    Warning { about: format!("disk {name}"), message, hint }
+}
+
+fn since(age: Duration) -> String {
+    Local::now().words_ago(age)
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::Provision;
+    use sterna_core::DiskId;
+
+    use super::*;
+
+    fn told(kind: TroubleKind) -> Warning {
+        let disk = DiskRecord {
+            id: DiskId(7),
+            name: "db".into(),
+            size: 1 << 30,
+            datastore: "far".into(),
+            image: String::new(),
+            provision: Provision::Thin,
+            imported: false,
+            generation: 1,
+            created: 1,
+            vhost_user: None,
+        };
+        warning(&disk, Trouble { kind, age: Duration::from_secs(3) })
+    }
+
+    #[test]
+    fn who_waits_for_a_thread_is_told_of() {
+        assert!(without_thread(0).is_none());
+        let told = without_thread(2).map(|warning| warning.hint);
+        assert!(told.is_some_and(|hint| hint.contains("TasksMax")));
+    }
+
+    #[test]
+    fn each_trouble_names_the_disk_and_says_what_to_do() {
+        let forgot = told(TroubleKind::Forgot { told: false });
+        assert_eq!(forgot.about, "disk db");
+        assert!(
+            forgot.message.contains("the disk's next flush fails"),
+            "{}",
+            forgot.message
+        );
+        assert!(forgot.hint.contains("datastore far"), "{}", forgot.hint);
+        let known = told(TroubleKind::Forgot { told: true });
+        assert!(known.message.contains("a flush has failed since"), "{}", known.message);
+        let lost = told(TroubleKind::CannotFlush);
+        assert!(lost.hint.contains("move db"), "{}", lost.hint);
+        let waits = told(TroubleKind::Waits { requests: 1 });
+        assert!(waits.message.starts_with("a request waits since "), "{}", waits.message);
+    }
+}
