@@ -16,7 +16,7 @@ use sterna_os::lock;
 use sterna_runtime::threads;
 use sterna_state::{DiskRecord, MigrationRecord, Step};
 use sterna_storage::disks::{claim_of, identity};
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
 use crate::daemon::Daemon;
 
@@ -30,8 +30,8 @@ impl Daemon {
     /// are not have had their time; they come up later, behind the caller's back.
     pub(crate) fn bring_all_up(self: &Arc<Self>) -> Result<()> {
         for record in self.storage.store.datastores()? {
-            let shelf = self.storage.new_shelf(record);
-            lock(&self.storage.shelves).insert(shelf.name().to_owned(), shelf.clone());
+            let handle = self.storage.new_handle(record);
+            lock(&self.storage.handles).insert(handle.name().to_owned(), handle.clone());
         }
         for migration in self.storage.store.migrations()? {
             if !migration.step.ended() {
@@ -46,11 +46,11 @@ impl Daemon {
         let deadline = Instant::now() + STRAGGLERS;
         let (done, up) = mpsc::channel::<()>();
         let mut disks = self.storage.store.disks()?;
-        for shelf in self.storage.all_shelves() {
-            let on_it = disks.extract_if(.., |disk| disk.datastore == shelf.name());
+        for handle in self.storage.all_handles() {
+            let on_it = disks.extract_if(.., |disk| disk.datastore == handle.name());
             let (on_it, done) = (on_it.collect(), done.clone());
             threads::aside(self, move |daemon| {
-                daemon.bring_shelf_up(&shelf, on_it, &done);
+                daemon.bring_handle_up(&handle, on_it, &done);
             });
         }
         wait(done, &up, deadline);
@@ -59,14 +59,14 @@ impl Daemon {
 
     /// Opens a datastore, then brings its disks up. Each holds `done` until it is
     /// up, or cannot be.
-    fn bring_shelf_up(
+    fn bring_handle_up(
         self: &Arc<Self>,
-        shelf: &Shelf,
+        handle: &DatastoreHandle,
         disks: Vec<DiskRecord>,
         done: &mpsc::Sender<()>,
     ) {
-        if let Err(error) = shelf.open() {
-            tracing::warn!(datastore = shelf.name(), %error, "datastore offline");
+        if let Err(error) = handle.open() {
+            tracing::warn!(datastore = handle.name(), %error, "datastore offline");
         }
         for disk in disks {
             let done = done.clone();
@@ -80,12 +80,12 @@ impl Daemon {
     /// Tries again what could not be brought up, and sees whether datastores are still
     /// what they were.
     pub(crate) fn retry(self: &Arc<Self>) -> Result<()> {
-        for shelf in self.storage.all_shelves() {
+        for handle in self.storage.all_handles() {
             // Each by itself: one that hangs keeps nobody from seeing to the others.
-            if shelf.begin_look() {
-                let looked_at = shelf.clone();
+            if handle.begin_look() {
+                let looked_at = handle.clone();
                 if !threads::aside(self, move |daemon| daemon.see_to(&looked_at)) {
-                    shelf.end_look();
+                    handle.end_look();
                 }
             }
         }
@@ -98,20 +98,20 @@ impl Daemon {
     }
 
     /// Lets go on what waited for a datastore that is back.
-    fn see_to(self: &Arc<Self>, shelf: &Shelf) {
+    fn see_to(self: &Arc<Self>, handle: &DatastoreHandle) {
         // What waits for one that hangs goes on when it answers.
-        if shelf.is_back() && shelf.must_answer().is_ok() {
-            match self.moves.datastore_is_back(shelf.name()) {
-                Ok(true) => shelf.seen_to(),
+        if handle.is_back() && handle.must_answer().is_ok() {
+            match self.moves.datastore_is_back(handle.name()) {
+                Ok(true) => handle.seen_to(),
                 Ok(false) => {}
                 Err(error) => {
-                    let datastore = shelf.name();
+                    let datastore = handle.name();
                     tracing::warn!(datastore, %error, "cannot look for migrations that \
                                                        wait for a datastore");
                 }
             }
         }
-        shelf.end_look();
+        handle.end_look();
     }
 
     /// Serves a disk, and lets its migration go on.
@@ -147,20 +147,20 @@ impl Daemon {
         let migration = migration.map(|record| self.moves.settle(&record)).transpose()?;
         // That may have moved it.
         let disk = self.storage.disk_record(&disk.name)?;
-        let shelf = self.storage.shelf(&disk.datastore)?;
-        shelf.open()?;
+        let handle = self.storage.handle(&disk.datastore)?;
+        handle.open()?;
         let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.
         let disk = self.storage.disk_record(&disk.name)?;
-        let role = self.machines.role_of(&disk, &shelf)?;
+        let role = self.machines.role_of(&disk, &handle)?;
         let expected = identity(&disk, disk.generation, role);
-        let image = shelf.expect(&disk.image, &expected).map_err(|error| {
+        let image = handle.expect(&disk.image, &expected).map_err(|error| {
             self.machines.part_of_a_copy(&disk).map_or(error, Error::unavailable)
         })?;
         if let Some(record) = migration.as_ref().filter(|it| it.step == Step::Copying) {
             self.storage.gate.serve_bare(record, &self.moves.map_path(record.id))?;
         }
-        self.storage.serve_disk(&disk, &image, &shelf)?;
+        self.storage.serve_disk(&disk, &image, &handle)?;
         Ok(migration)
     }
 

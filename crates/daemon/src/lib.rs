@@ -10,7 +10,7 @@
 //!
 //! **Failures.** A daemon that is killed at any instruction leaves a state that the next
 //! one goes on from (`sterna_moves`, `bring_up`). A datastore that cannot be reached is
-//! offline and tried again (`sterna_storage::shelf`, `keeper`); its disks are reported as
+//! offline and tried again (`sterna_storage::handle`, `retry`); its disks are reported as
 //! not served. A state that is not ours, is newer, or is in use is refused before anything
 //! is touched.
 #![forbid(unsafe_code)]
@@ -18,7 +18,7 @@
 mod boot;
 mod bring_up;
 mod daemon;
-mod keeper;
+mod retry;
 mod serve;
 mod settings;
 mod systemd;

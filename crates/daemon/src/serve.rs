@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use crate::daemon::Daemon;
 use crate::settings::Settings;
-use crate::{boot, keeper, systemd};
+use crate::{boot, retry, systemd};
 
 /// How long the daemon's own threads may take to end when it stops.
 const LAST_THREADS: Duration = Duration::from_secs(3);
@@ -237,8 +237,8 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 13] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
-        keeper::recording(daemon),
-        keeper::retrying(daemon),
+        retry::recording(daemon),
+        retry::retrying(daemon),
         lookout::looking(storage),
         copies::looking(moves),
         hours::recording(storage),
@@ -252,14 +252,14 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 13] {
     ]
 }
 
-/// Says which class a disk is in, by the book as it is at the moment.
+/// Says which class a disk is in, by the snapshot as it is at the moment.
 fn class_of(
     levels: &Arc<ServiceLevels>,
 ) -> impl Fn() -> Box<dyn Fn(DiskId) -> Option<ClassId>> + Send + 'static {
     let levels = Arc::downgrade(levels);
     move || {
-        let book = levels.upgrade().map(|levels| levels.book());
-        Box::new(move |disk| Some(book.as_ref()?.class_of(disk)?.record.id))
+        let snapshot = levels.upgrade().map(|levels| levels.snapshot());
+        Box::new(move |disk| Some(snapshot.as_ref()?.class_of(disk)?.record.id))
     }
 }
 

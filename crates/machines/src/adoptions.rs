@@ -17,10 +17,10 @@ use sterna_storage::disks::{
     check_size, claim_of as disk_claim, place_of as image_place,
 };
 
-use super::book::claim_of;
 use super::checks::{check_guard, check_room, place_of, plain};
 use super::look::datastore_of;
 use super::moves::new_move;
+use super::vms::claim_of;
 use crate::Machines;
 
 /// How a file is to be kept, by the end of its name.
@@ -37,11 +37,11 @@ impl Machines {
         let guard = wanted(&request.guard)?;
         let known = self.vm_record(vm)?;
         let _claim = self.storage.claims.shared(claim_of(vm))?;
-        let shelf = self.storage.shelf(&request.on)?;
+        let handle = self.storage.handle(&request.on)?;
         let drive = self.movable(&known, &request.device)?;
         check_guard(&known.reach, &guard)?;
         check_size(drive.size)?;
-        check_room(&shelf, &drive)?;
+        check_room(&handle, &drive)?;
         let name = request.name.clone().unwrap_or_else(|| name_for(vm, &drive));
         check_name("disk", &name)?;
         let _new = self.storage.claim_new(&name, &request.on)?;
@@ -87,9 +87,9 @@ impl Machines {
         if let Some(name) = &datastore {
             let mut drive = drive.clone();
             drive.allocated = self.storage.view_disk(disk.clone())?.allocated;
-            let shelf = self.storage.shelf(name)?;
-            shelf.check_takes_new()?;
-            check_room(&shelf, &drive)?;
+            let handle = self.storage.handle(name)?;
+            handle.check_takes_new()?;
+            check_room(&handle, &drive)?;
         }
         let file = plain_path(&request.to);
         self.check_no_image(&file)?;

@@ -7,14 +7,14 @@ use sterna_engine::datastore::Location;
 use sterna_moves::no_room;
 use sterna_qemu::Drive;
 use sterna_state::Reach;
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
 /// The directory of a datastore that QEMU can open.
-pub(super) fn directory_of(shelf: &Shelf) -> Result<PathBuf> {
-    match &shelf.record().location {
+pub(super) fn directory_of(handle: &DatastoreHandle) -> Result<PathBuf> {
+    match &handle.record().location {
         Location::Directory(directory) => Ok(directory.clone()),
         _ => {
-            let message = format!("datastore {} is not a directory", shelf.name());
+            let message = format!("datastore {} is not a directory", handle.name());
             Err(Error::invalid(message).hint(
                 "QEMU itself writes the new image, so the image must be a plain file",
             ))
@@ -35,13 +35,13 @@ pub(super) fn check_guard(reach: &Reach, guard: &Guard) -> Result<()> {
 
 /// The new image is thin: it needs what the old one takes, and a device or export that is
 /// to hold it the whole size.
-pub(super) fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
-    let name = shelf.name();
-    let space = shelf.look().map_err(|problem| {
+pub(super) fn check_room(handle: &DatastoreHandle, drive: &Drive) -> Result<()> {
+    let name = handle.name();
+    let space = handle.look().map_err(|problem| {
         Error::unavailable(format!("datastore {name} cannot be used: {problem}"))
             .hint("repair this; Sterna tries again every few seconds")
     })?;
-    let thin = drive.allocated.filter(|_| shelf.record().location.directory().is_some());
+    let thin = drive.allocated.filter(|_| handle.record().location.directory().is_some());
     let needs = thin.unwrap_or(drive.size).min(drive.size);
     if space.free >= needs {
         return Ok(());

@@ -8,10 +8,10 @@
 //! A machine's disk can also become a disk of ours, and a file again: then one end of the
 //! copy is an export of this daemon, and the rest is the same.
 //!
-//! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
+//! `vms` has the machines, `link` the connections, `moves` what may be asked of a move,
 //! `stranded` has those without a thread, `adoptions` those to and from disks of ours (`ours`), and `mover` carries out what
 //! `core::mover` decides of it.
-//! `sights` is what machines were last seen with, for warnings.
+//! `last_seen` is what machines were last seen with, for warnings.
 //!
 //! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
 //! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
@@ -24,15 +24,14 @@
 #![forbid(unsafe_code)]
 
 mod adoptions;
-mod book;
 mod checks;
+mod last_seen;
 mod link;
 mod look;
 mod mover;
 mod moves;
 mod ours;
 mod pace;
-mod sights;
 mod stranded;
 mod unclear;
 mod under_way;
@@ -40,6 +39,7 @@ mod usage;
 mod user;
 mod users;
 mod view;
+mod vms;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -54,14 +54,14 @@ use sterna_state::DiskRecord;
 use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
 
-pub use self::book::claim_of;
+use self::last_seen::LastSeen;
+pub use self::last_seen::looking;
 pub use self::link::Link;
 use self::link::Links;
-use self::sights::Sight;
-pub use self::sights::looking;
 use self::under_way::Move;
 pub use self::usage::Standing;
 pub use self::user::VmUser;
+pub use self::vms::claim_of;
 
 /// Virtual machines whose disks QEMU serves itself.
 pub struct Machines {
@@ -150,7 +150,7 @@ pub struct Vms {
     /// Whoever adds a machine holds this.
     adding: Mutex<()>,
     /// How each machine was when it was last looked at.
-    sights: Mutex<BTreeMap<String, Sight>>,
+    last_seen: Mutex<BTreeMap<String, LastSeen>>,
     /// The daemon is to stop: moves are left to the next one.
     stopping: AtomicBool,
 }
@@ -165,7 +165,7 @@ impl Vms {
             tidying: Mutex::default(),
             stranded: Mutex::default(),
             adding: Mutex::default(),
-            sights: Mutex::default(),
+            last_seen: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
     }

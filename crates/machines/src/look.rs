@@ -16,8 +16,8 @@ use sterna_storage::marks::DatastoreRecord;
 use tokio::time::{Instant, sleep};
 
 use super::Vms;
+use super::last_seen::LastSeen;
 use super::link::Link;
-use super::sights::Sight;
 use crate::Machines;
 
 /// How long what disks do is watched: long enough to count a few requests of a disk
@@ -42,11 +42,11 @@ pub(super) struct Look {
 
 impl Look {
     /// What is remembered of it.
-    pub(super) fn sight(&self) -> Sight {
+    pub(super) fn last_seen(&self) -> LastSeen {
         let seen = self.seen.as_ref();
         let seen =
             seen.map(|seen| (seen.run.on, seen.drives.iter().map(|(drive, _)| drive)));
-        Sight::of(self.at, seen)
+        LastSeen::of(self.at, seen)
     }
 }
 

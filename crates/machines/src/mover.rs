@@ -20,7 +20,7 @@ use sterna_core::mover::{
     Setup, Wishes,
 };
 use sterna_engine::FileIdentity;
-use sterna_moves::Post;
+use sterna_moves::GuardRunner;
 use sterna_os::lock;
 use sterna_qemu::{Copy, Export, Machine, Place as To, Stats};
 use sterna_runtime::threads;
@@ -53,7 +53,7 @@ struct Driver {
     record: VmMoveRecord,
     copy: Copy,
     pace: Pace,
-    post: Option<Post>,
+    runner: Option<GuardRunner>,
     watch: Watch,
     /// What the disk had done at the last tick, and when that was.
     last: Option<(Stats, Instant)>,
@@ -157,7 +157,7 @@ impl Driver {
             record,
             copy,
             pace: Pace::default(),
-            post: None,
+            runner: None,
             last: None,
             done: 0,
             total: 0,

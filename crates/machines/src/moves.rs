@@ -11,11 +11,11 @@ use sterna_os::{clock, lock};
 use sterna_qemu::Drive;
 use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 
-use super::book::claim_of;
 use super::checks::{check_guard, check_room, directory_of, place_of, plain};
 use super::look::datastore_of;
 use super::mover;
 use super::under_way::Move;
+use super::vms::claim_of;
 use crate::Machines;
 
 /// What is wished of a move.
@@ -38,9 +38,9 @@ impl Machines {
         let guard = wanted(&request.guard)?;
         let known = self.vm_record(vm)?;
         let _claim = self.storage.claims.shared(claim_of(vm))?;
-        let shelf = self.storage.shelf(&request.to)?;
-        shelf.check_takes_new()?;
-        let directory = directory_of(&shelf)?;
+        let handle = self.storage.handle(&request.to)?;
+        handle.check_takes_new()?;
+        let directory = directory_of(&handle)?;
         let drive = self.movable(&known, &request.device)?;
         check_guard(&known.reach, &guard)?;
         let (device, format) = (plain(&drive.device), drive.format.clone());
@@ -52,7 +52,7 @@ impl Machines {
             );
             return Err(Error::invalid(message).hint("there is nothing to do"));
         }
-        check_room(&shelf, &drive)?;
+        check_room(&handle, &drive)?;
         let record = VmMoveRecord {
             from: from.unwrap_or_else(|| place_of(&drive.image)),
             to: request.to.clone(),

@@ -24,8 +24,8 @@ use sterna_os::lock;
 use sterna_qemu::Export;
 use sterna_state::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord};
 use sterna_storage::disks::{claim_of, identity, new_record};
+use sterna_storage::handle::DatastoreHandle;
 use sterna_storage::places::NbdPlace;
-use sterna_storage::shelf::Shelf;
 use tokio::time::{Instant, sleep};
 
 use crate::Machines;
@@ -120,12 +120,12 @@ impl Machines {
     }
 
     /// What the image of a disk must call itself.
-    pub fn role_of(&self, disk: &DiskRecord, shelf: &Shelf) -> Result<Role> {
+    pub fn role_of(&self, disk: &DiskRecord, handle: &DatastoreHandle) -> Result<Role> {
         if !self.is_adopted(disk.id)? {
             return Ok(Role::Active);
         }
         // Before the seal, or after it.
-        let found = shelf.says(&disk.image, disk.size)?;
+        let found = handle.says(&disk.image, disk.size)?;
         Ok(found.map_or(Role::Active, |found: Identity| match found.role {
             Role::Partial => Role::Partial,
             _ => Role::Active,
@@ -244,7 +244,7 @@ impl Machines {
     /// record means.
     fn calls_itself(&self, record: &DiskRecord) -> Result<Option<Role>> {
         let says =
-            self.storage.shelf(&record.datastore)?.says(&record.image, record.size)?;
+            self.storage.handle(&record.datastore)?.says(&record.image, record.size)?;
         let meant = says
             .filter(|found| *found == identity(record, record.generation, found.role));
         Ok(meant.map(|found| found.role))
@@ -252,7 +252,7 @@ impl Machines {
 
     fn call_itself(&self, record: &DiskRecord, role: Role) -> Result<()> {
         let says = identity(record, record.generation, role);
-        self.storage.shelf(&record.datastore)?.identify(&record.image, &says)
+        self.storage.handle(&record.datastore)?.identify(&record.image, &says)
     }
 
     fn adopted(&self, disk: &OurDisk) -> Result<Option<DiskRecord>> {

@@ -83,6 +83,6 @@ impl Machines {
 
     /// The images of a machine when it last answered, if it has since this daemon began.
     fn last_images_of(&self, vm: &str) -> Option<Vec<String>> {
-        lock(&self.vms.sights).get(vm)?.last_images()
+        lock(&self.vms.last_seen).get(vm)?.last_images()
     }
 }

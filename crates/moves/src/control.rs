@@ -105,7 +105,7 @@ impl Moves {
     /// a mirror is asked by `check_destination`, which notes down what it hears.)
     fn check_answers(&self, job: &Job) -> Result<()> {
         let to = self.migration_record(job.id)?.to.datastore;
-        self.storage.shelf(&to)?.must_answer().map_err(|error| {
+        self.storage.handle(&to)?.must_answer().map_err(|error| {
             let first = format!("check datastore {to}");
             error.hint(super::view::then_resume(&first, job.id))
         })

@@ -321,24 +321,24 @@ impl Moves {
     /// wrong stand still. Several datastores that hang take no longer than one.
     fn look_at_copies(&self) {
         // Those of a datastore are one question: a second one would wait for the first.
-        let mut by_shelf = BTreeMap::<String, Vec<(Arc<Job>, Files, u64)>>::new();
+        let mut by_handle = BTreeMap::<String, Vec<(Arc<Job>, Files, u64)>>::new();
         for job in self.all_jobs() {
             let Some(record) = self.copies(&job) else { continue };
             // Nobody looks at the source here, and whoever held it would keep it from being
             // closed before its removal.
             let files = Files { source: None, ..lock(&job.state).held.clone() };
             if files.destination.is_some() {
-                let on_it = by_shelf.entry(record.to.datastore).or_default();
+                let on_it = by_handle.entry(record.to.datastore).or_default();
                 on_it.push((job, files, record.size));
             }
         }
         let mut asked = Vec::new();
-        for (name, on_it) in by_shelf {
-            let Ok(shelf) = self.storage.shelf(&name) else { continue };
+        for (name, on_it) in by_handle {
+            let Ok(handle) = self.storage.handle(&name) else { continue };
             let look = |(job, files, size): (Arc<Job>, Files, u64)| {
                 files.look(size).err().map(|wrong| (job, wrong))
             };
-            asked.push(shelf.ask_files(move || {
+            asked.push(handle.ask_files(move || {
                 on_it.into_iter().filter_map(look).collect::<Vec<_>>()
             }));
         }
@@ -399,7 +399,8 @@ impl Moves {
     /// the name of one file.
     fn is_elsewhere(&self, record: &MigrationRecord, wrong: &Wrong) -> Option<Error> {
         let named = matches!(wrong.astray, Some(Astray::Nameless | Astray::Replaced));
-        let opened = || self.storage.shelf(&record.to.datastore).and_then(|to| to.open());
+        let opened =
+            || self.storage.handle(&record.to.datastore).and_then(|to| to.open());
         named.then(|| opened().err()).flatten()
     }
 
@@ -431,7 +432,7 @@ impl Moves {
     ) -> std::io::Result<()> {
         let image = self
             .storage
-            .shelf(&record.to.datastore)
+            .handle(&record.to.datastore)
             .and_then(|to| to.image(&record.to.image));
         // What is wrong with either is told when it is opened.
         let (Ok(ImageSpec::File { path, .. }), Some(copy)) =

@@ -2,7 +2,7 @@
 //! its figures. Everything here can be done twice: a crash in between is
 //! finished after the next start.
 //!
-//! An image goes only if it says of itself that it is the one that lost (`leftover`).
+//! An image goes only if it says of itself that it is the one that lost (`own_images`).
 //! Any other is kept, and the record says so: after an old backup of the state was
 //! restored, it may be all that there is of the disk. And it goes only if it is the file
 //! that was open, or that its sidecar knows: another one may have got its name.
@@ -21,12 +21,12 @@ use sterna_os::{clock, lock};
 use sterna_state::{Ending, MigrationRecord, Place, Step};
 use sterna_storage::commits;
 use sterna_storage::disks::place_of;
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
 use super::Job;
-use super::leftover::{is_copy, is_old_source, sources};
+use super::counters::average;
+use super::own_images::{is_copy, is_old_source, sources};
 use super::start::partial;
-use super::tally::average;
 use crate::Moves;
 
 impl Moves {
@@ -85,10 +85,10 @@ impl Moves {
     }
 
     fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
-        let (shelf, file) =
-            (self.storage.shelf(&record.from.datastore)?, &record.from.image);
-        shelf.open()?;
-        if !shelf.has(file, record.size, |found| is_old_source(found, record))? {
+        let (handle, file) =
+            (self.storage.handle(&record.from.datastore)?, &record.from.image);
+        handle.open()?;
+        if !handle.has(file, record.size, |found| is_old_source(found, record))? {
             return Ok(()); // A crash came between its removal and the record of it.
         }
         let kept = match record.keep_source {
@@ -96,8 +96,8 @@ impl Moves {
             false => {
                 self.check_won(record)?;
                 let held = job.close_source();
-                let removed = check_unused(&shelf, file)
-                    .and_then(|()| shelf.remove(file, record.size, held.as_ref()));
+                let removed = check_unused(&handle, file)
+                    .and_then(|()| handle.remove(file, record.size, held.as_ref()));
                 match removed {
                     Ok(()) => return Ok(()),
                     Err(error) => Err(error),
@@ -109,7 +109,7 @@ impl Moves {
             role: Role::Retired,
             ..partial(record)
         };
-        shelf.identify(file, &retired)?;
+        handle.identify(file, &retired)?;
         kept
     }
 
@@ -146,7 +146,7 @@ impl Moves {
 
     /// Removes the copy, if this migration has made it; what it leaves is said.
     fn remove_copy(&self, job: &Job, record: &MigrationRecord) -> Result<Option<String>> {
-        let (to, file) = (self.storage.shelf(&record.to.datastore)?, &record.to.image);
+        let (to, file) = (self.storage.handle(&record.to.datastore)?, &record.to.image);
         to.open()?;
         if !to.has(file, record.size, |found| is_copy(found, record))? {
             return Ok(None);
@@ -171,7 +171,7 @@ impl Moves {
         {
             return Ok(false);
         }
-        let from = self.storage.shelf(&record.from.datastore)?;
+        let from = self.storage.handle(&record.from.datastore)?;
         from.open()?;
         let says = from.says(&record.from.image, record.size)?;
         Ok(!says.is_some_and(|says| sources(record).contains(&says)))
@@ -180,7 +180,7 @@ impl Moves {
     /// A migration whose destination image was never finished (the daemon was
     /// killed while it made it).
     pub(super) fn end_unstarted(&self, record: &MigrationRecord) -> Result<()> {
-        let left = self.storage.shelf(&record.to.datastore).and_then(|to| {
+        let left = self.storage.handle(&record.to.datastore).and_then(|to| {
             let store = to.open()?;
             let images = store.images().map_err(|error| to.refused(&error))?;
             for found in images {
@@ -204,7 +204,7 @@ impl Moves {
     fn remove_unstarted(
         &self,
         record: &MigrationRecord,
-        to: &Shelf,
+        to: &DatastoreHandle,
         file: &str,
     ) -> Result<()> {
         if to.origin(file)? != Some(Origin::Found) {
@@ -265,19 +265,19 @@ impl Moves {
             Some(began) => began.elapsed().as_secs_f64(),
             None => clock::now().saturating_sub(record.started).max(1) as f64,
         };
-        let (progress, tallied) = {
-            let tally = &lock(&job.state).tally;
-            (tally.progress(), tally.now())
+        let (progress, counted) = {
+            let counters = &lock(&job.state).counters;
+            (counters.progress(), counters.now())
         };
-        let to = self.storage.shelf(&record.to.datastore).ok();
+        let to = self.storage.handle(&record.to.datastore).ok();
         let allocated = to.and_then(|to| to.allocated(&record.to.image, record.size));
-        let compared = tallied.compares && record.step == Step::Committed;
+        let compared = counted.compares && record.step == Step::Committed;
         Report {
             duration_s,
-            average_rate: average(tallied),
+            average_rate: average(counted),
             compared: compared.then_some(record.size),
             allocated,
-            copied: tallied.copied,
+            copied: counted.copied,
             switch_over_ms: progress
                 .and_then(|progress| progress.held)
                 .map(|held| held.as_millis_f64()),
@@ -289,8 +289,8 @@ impl Moves {
     }
 
     pub(super) fn place(&self, at: &Place) -> String {
-        match self.storage.shelf(&at.datastore) {
-            Ok(shelf) => place_of(&shelf.record().location, &at.image),
+        match self.storage.handle(&at.datastore) {
+            Ok(handle) => place_of(&handle.record().location, &at.image),
             Err(_) => at.image.clone(),
         }
     }
@@ -298,9 +298,9 @@ impl Moves {
 
 /// Refuses to remove an old image that another program can still write to: it may be what
 /// the new image has its bytes in, through a server that serves the old one.
-fn check_unused(shelf: &Shelf, file: &str) -> Result<()> {
-    let image = shelf.image(file)?;
-    match shelf.open()?.written_by_others(&image) {
+fn check_unused(handle: &DatastoreHandle, file: &str) -> Result<()> {
+    let image = handle.image(file)?;
+    match handle.open()?.written_by_others(&image) {
         Some(_) => Err(Error::in_use(
             "another program has the old image open for writing, and may keep the new \
              image in it",

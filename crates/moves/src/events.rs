@@ -8,7 +8,7 @@ use sterna_engine::datastore::Location;
 use sterna_engine::mirror::MigrationEvent;
 use sterna_os::lock;
 use sterna_state::{Blame, Pause, Step};
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
 use super::Job;
 use super::view::{hint, then_resume};
@@ -44,8 +44,8 @@ impl Moves {
                                                                  mirror found");
                 }
                 let mut state = lock(&job.state);
-                state.tally.set_progress(progress);
-                state.tally.stop();
+                state.counters.set_progress(progress);
+                state.counters.stop();
                 drop(state);
                 let word = match end {
                     MirrorEnd::Completed => "switched over",
@@ -73,7 +73,7 @@ impl Moves {
         if !said {
             self.log_notice(job.id, notice);
         }
-        lock(&job.state).tally.hear(notice);
+        lock(&job.state).counters.hear(notice);
         if let Notice::Paused(reason) = notice
             && reason.is_destinations()
         {
@@ -127,9 +127,9 @@ impl Moves {
         if ended || reason == PauseReason::Asked {
             return Ok(());
         }
-        let to = self.storage.shelf(&record.to.datastore);
+        let to = self.storage.handle(&record.to.datastore);
         let is_server =
-            |to: &Arc<Shelf>| matches!(to.record().location, Location::Nbd(_));
+            |to: &Arc<DatastoreHandle>| matches!(to.record().location, Location::Nbd(_));
         let server = to.as_ref().is_ok_and(is_server);
         let offline = to.is_ok_and(|to| to.problem().is_some());
         let hint = hint(&record, reason, server);

@@ -25,7 +25,7 @@ use sterna_runtime::tasks::{Feed, Task, feed};
 use sterna_telemetry::samples::Tick;
 
 use super::Job;
-use super::post::Post;
+use super::runner::GuardRunner;
 use crate::Moves;
 
 /// Samples that may wait for the thread. It falls behind only if the engine does; then
@@ -80,9 +80,9 @@ impl Watches {
                 .posts
                 .entry(job.id())
                 .or_insert_with(|| Watched::new(&asked, &lock(&job.state).begins_with));
-            if *watched.post.asked() != asked {
+            if *watched.runner.asked() != asked {
                 // What copying costs is much the same, whatever must hold.
-                let known = match watched.post.experience() {
+                let known = match watched.runner.experience() {
                     none if none.is_none() => lock(&job.state).begins_with,
                     own => own,
                 };
@@ -96,14 +96,14 @@ impl Watches {
 /// A guard and the mirror that it watches.
 #[derive(Debug)]
 struct Watched {
-    post: Post,
+    runner: GuardRunner,
     /// What the mirror had done at the last sample.
     last: Option<Progress>,
 }
 
 impl Watched {
     fn new(asked: &Asked, experience: &Experience) -> Watched {
-        Watched { post: Post::new(asked, experience), last: None }
+        Watched { runner: GuardRunner::new(asked, experience), last: None }
     }
 
     /// Whether this is not the mirror of the last sample.
@@ -130,7 +130,7 @@ impl Watched {
         // First it is copied, and then compared.
         let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
         let left = now.total.0.saturating_sub(now.synced.0) + compare;
-        self.post.step(&seen, left)
+        self.runner.step(&seen, left)
     }
 }
 
@@ -146,7 +146,7 @@ impl Moves {
         let running = job.running();
         let progress = running.then(|| self.storage.engine.progress(job.engine_id()));
         let mut told = lock(&job.leave);
-        if lock(&job.state).asked != *watched.post.asked() {
+        if lock(&job.state).asked != *watched.runner.asked() {
             return; // Something else is asked for by now.
         }
         if !running {
@@ -156,7 +156,7 @@ impl Moves {
             |it: &Progress| matches!(it.phase, Phase::Copying | Phase::Verifying);
         let progress = progress.and_then(Result::ok).filter(is_at_work);
         let Some(progress) = progress else {
-            watched.post.rest();
+            watched.runner.rest();
             lock(&job.state).guarding = None;
             return;
         };
@@ -176,12 +176,12 @@ impl Moves {
             }
             *told = Some(allowance);
         }
-        let fares = watched.post.report(job.id, allowance);
+        let fares = watched.runner.report(job.id, allowance);
         let mut state = lock(&job.state);
         state.guarding = Some(fares);
         // Comparing costs the guest something else, and is not what comes first.
         if progress.phase == Phase::Copying {
-            state.experience = watched.post.experience();
+            state.experience = watched.runner.experience();
         }
     }
 

@@ -15,8 +15,8 @@ use sterna_state::{Blame, MigrationRecord, Pause, Place};
 use super::Job;
 use super::copies::copies;
 use super::events::unread;
-use super::leftover::is_copy;
-use super::post::first_allowance;
+use super::own_images::is_copy;
+use super::runner::first_allowance;
 use super::start::partial;
 use super::view::then_resume;
 use crate::Moves;
@@ -83,7 +83,7 @@ impl Moves {
             .map_err(|error| obstacle(error, descriptors::HINT, false))?;
         let from = &record.from.datastore;
         // Here the job's turn is held, and the source is looked at.
-        self.storage.shelf(from).and_then(|from| from.must_not_hang()).map_err(
+        self.storage.handle(from).and_then(|from| from.must_not_hang()).map_err(
             |error| Obstacle {
                 unreachable: true,
                 blame: Blame::Source,
@@ -97,7 +97,7 @@ impl Moves {
         })?;
         {
             let mut state = lock(&job.state);
-            state.tally.mirror_starts(start == Start::Suspect, record.pause.is_none());
+            state.counters.mirror_starts(start == Start::Suspect, record.pause.is_none());
             // Before the first event, which may be the last.
             state.running = true;
         }
@@ -147,8 +147,8 @@ impl Moves {
         start: Start,
     ) -> Result<MigrationSpec, Obstacle> {
         let image = |place: &Place| {
-            let shelf = self.storage.shelf(&place.datastore);
-            let found = shelf.and_then(|it| Ok((it.image(&place.image)?, it.budget())));
+            let handle = self.storage.handle(&place.datastore);
+            let found = handle.and_then(|it| Ok((it.image(&place.image)?, it.budget())));
             let remedy = || format!("check datastore {}", place.datastore);
             found.map_err(|error| obstacle(error, &remedy(), false))
         };
@@ -369,17 +369,17 @@ impl Moves {
             unreachable: !repair,
             blame: Blame::Away,
         };
-        let shelf = self.storage.shelf(to).map_err(unreachable)?;
+        let handle = self.storage.handle(to).map_err(unreachable)?;
         // Here the job's turn is held, so nothing may wait for what hangs.
-        shelf.must_answer().map_err(unreachable)?;
-        let store = shelf.get().map_err(unreachable)?;
-        self.storage.check_is_no_disk(&shelf).map_err(|error| match error.code {
+        handle.must_answer().map_err(unreachable)?;
+        let store = handle.get().map_err(unreachable)?;
+        self.storage.check_is_no_disk(&handle).map_err(|error| match error.code {
             ErrorCode::Unavailable => unreachable(error),
             _ => obstacle(error, "free the datastore", repair),
         })?;
-        let image = shelf.image(&record.to.image).map_err(unreachable)?;
+        let image = handle.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
-        shelf
+        handle
             .check_file(&record.to.image)
             .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
         match store.read_sidecar(&image, record.size) {
@@ -387,7 +387,7 @@ impl Moves {
             // A switch-over that was undone, or a crash between two steps: the
             // source outranks it, and says the store.
             Ok(found) if is_copy(&found, record) => {
-                shelf.identify(&record.to.image, &expected).map_err(unreachable)
+                handle.identify(&record.to.image, &expected).map_err(unreachable)
             }
             Ok(found) => {
                 let message = format!(
@@ -399,12 +399,12 @@ impl Moves {
                 Err(obstacle(Error::unavailable(message), &remedy, true))
             }
             Err(_) if repair => {
-                shelf.identify(&record.to.image, &expected).map_err(unreachable)
+                handle.identify(&record.to.image, &expected).map_err(unreachable)
             }
             Err(error) => {
                 let remedy =
                     format!("check that the image on datastore {to} is the right image");
-                Err(obstacle(shelf.refused(&error), &remedy, true))
+                Err(obstacle(handle.refused(&error), &remedy, true))
             }
         }
     }

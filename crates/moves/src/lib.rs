@@ -21,7 +21,7 @@
 //! (`fence`), whatever becomes of the switch-over: a destination that may call
 //! itself active is never left without a source that outranks it. The one exception
 //! is a cancel that finds that the source is not there any more: it leaves both images
-//! as they are (`end`). What an image must say to be a migration's own is in `leftover`.
+//! as they are (`end`). What an image must say to be a migration's own is in `own_images`.
 //!
 //! After a restart the store is the truth, the region map says what is copied,
 //! and what cannot be trusted is compared, never guessed (`launch`).
@@ -35,20 +35,20 @@
 mod commit;
 mod control;
 pub mod copies;
+mod counters;
 mod end;
 mod events;
 mod findings;
 mod guard;
 mod guarding;
 mod launch;
-mod leftover;
-mod post;
+mod own_images;
 pub mod predictions;
 mod room;
+mod runner;
 mod standstill;
 mod start;
 mod switch;
-mod tally;
 mod user;
 mod view;
 
@@ -66,19 +66,19 @@ use sterna_core::mirror::Allowance;
 use sterna_engine::mirror::MigrationId;
 use sterna_os::lock;
 use sterna_runtime::users::Users;
-use sterna_state::{Blame, DiskRecord, MigrationRecord, Pause, Step, Tallied};
+use sterna_state::{Blame, Counted, DiskRecord, MigrationRecord, Pause, Step};
 use sterna_storage::DiskUser;
 use sterna_storage::Storage;
 use sterna_storage::commits::Record;
 use sterna_telemetry::figures::Watch;
 
 pub use self::control::check_rate;
+use self::counters::CopyCounters;
 pub use self::guard::{moment, wanted};
 pub use self::guarding::guarding;
-pub use self::post::{Post, aim, first_allowance};
 pub use self::room::{no_room, old_copy};
+pub use self::runner::{GuardRunner, aim, first_allowance};
 pub(crate) use self::start::check_elsewhere;
-use self::tally::Tally;
 pub use self::user::{MoveUser, Mover};
 pub use self::view::{fares, moves};
 
@@ -120,7 +120,7 @@ struct State {
     /// When this process began it, if it did.
     began: Option<Instant>,
     /// What the copier has done.
-    tally: Tally,
+    counters: CopyCounters,
     watch: Watch,
     /// What must hold while it runs.
     asked: Guard,
@@ -198,7 +198,7 @@ impl Job {
             state: Mutex::new(State {
                 running: false,
                 began: None,
-                tally: Tally::new(record.tallied),
+                counters: CopyCounters::new(record.counted),
                 watch,
                 asked: record.guard.clone(),
                 guarding: None,
@@ -245,8 +245,8 @@ impl Job {
     }
 
     /// What the copier has done so far.
-    pub fn tallied(&self) -> Tallied {
-        lock(&self.state).tally.now()
+    pub fn counted(&self) -> Counted {
+        lock(&self.state).counters.now()
     }
 
     /// What the application has noticed so far.
@@ -333,7 +333,7 @@ impl Moves {
         if job.running()
             && let Ok(now) = self.storage.engine.progress(job.engine_id())
         {
-            lock(&job.state).tally.set_progress(now);
+            lock(&job.state).counters.set_progress(now);
         }
     }
 

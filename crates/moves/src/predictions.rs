@@ -45,10 +45,10 @@ impl Moves {
         };
         let guard = wanted(&asked)?;
         let disk = self.storage.disk_record(&request.disk)?;
-        let shelf = self.storage.shelf(&request.to)?;
+        let handle = self.storage.handle(&request.to)?;
         check_elsewhere(&disk, &request.to)?;
         // What `migrate` would refuse takes no time at all.
-        self.check_takes(&disk, &shelf, None)?;
+        self.check_takes(&disk, &handle, None)?;
         let (from, to) = (disk.datastore.clone(), request.to.clone());
         let summary = self.storage.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
@@ -167,8 +167,9 @@ impl Moves {
 
     /// What an image has in it.
     pub fn to_copy(&self, disk: &DiskRecord) -> u64 {
-        let shelf = self.storage.shelf(&disk.datastore).ok();
-        let allocated = shelf.and_then(|shelf| shelf.allocated(&disk.image, disk.size));
+        let handle = self.storage.handle(&disk.datastore).ok();
+        let allocated =
+            handle.and_then(|handle| handle.allocated(&disk.image, disk.size));
         allocated.map_or(disk.size, |allocated| allocated.min(disk.size))
     }
 
@@ -197,7 +198,7 @@ impl Moves {
 
     /// A speed where one of the ends may be shaped.
     fn shaped(&self, speed: Speed, from: &str, to: &str) -> Speed {
-        let ends = [from, to].into_iter().filter_map(|end| self.storage.shelf(end).ok());
+        let ends = [from, to].into_iter().filter_map(|end| self.storage.handle(end).ok());
         let shapes = ends.filter_map(|end| end.record().shape?.bytes_per_second);
         match shapes.min() {
             Some(most) => speed.at_most(most as f64),
@@ -215,7 +216,7 @@ impl Moves {
     /// one to the other.
     fn past(&self, from: &str, to: &str) -> Result<Vec<(MigrationRecord, Ends)>> {
         let added =
-            |name: &str| self.storage.shelf(name).map_or(0, |it| it.record().added);
+            |name: &str| self.storage.handle(name).map_or(0, |it| it.record().added);
         let (source, destination) = ((from, added(from)), (to, added(to)));
         let past = self.storage.store.lessons(from, to, LESSONS)?.into_iter();
         let known = past.filter_map(|record| {

@@ -14,7 +14,7 @@ use sterna_core::Bytes;
 use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
 use sterna_state::DiskRecord;
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
 use crate::Moves;
 
@@ -24,9 +24,9 @@ impl Moves {
         &self,
         disk: &DiskRecord,
         provision: Provision,
-        to: &Shelf,
+        to: &DatastoreHandle,
     ) -> Result<Option<u64>> {
-        let from = self.storage.shelf(&disk.datastore)?;
+        let from = self.storage.handle(&disk.datastore)?;
         let needs = match provision {
             Provision::Thin if from.is_beside(to) => None,
             Provision::Thin => from.allocated(&disk.image, disk.size),
@@ -40,7 +40,7 @@ impl Moves {
     pub(crate) fn check_takes(
         &self,
         disk: &DiskRecord,
-        to: &Shelf,
+        to: &DatastoreHandle,
         provision: Option<Provision>,
     ) -> Result<Arc<Datastore>> {
         to.check_takes_new()?;
@@ -58,7 +58,7 @@ impl Moves {
         &self,
         disk: &DiskRecord,
         provision: Option<Provision>,
-        to: &Shelf,
+        to: &DatastoreHandle,
         store: &Datastore,
     ) -> Result<()> {
         let Some(space) = to.space() else { return Ok(()) };
@@ -78,7 +78,7 @@ impl Moves {
 }
 
 /// A device or export holds the disk or does not.
-fn check_capacity(disk: &DiskRecord, to: &Shelf, space: Space) -> Result<()> {
+fn check_capacity(disk: &DiskRecord, to: &DatastoreHandle, space: Space) -> Result<()> {
     if space.capacity >= disk.size {
         return Ok(());
     }
@@ -94,7 +94,7 @@ fn check_capacity(disk: &DiskRecord, to: &Shelf, space: Space) -> Result<()> {
 }
 
 /// What old copies of the disk take there: one of them can be made the new one.
-pub fn old_copy(disk: &DiskRecord, to: &Shelf) -> Result<u64> {
+pub fn old_copy(disk: &DiskRecord, to: &DatastoreHandle) -> Result<u64> {
     let mut taken = 0;
     for (found, _) in to.images()? {
         let is_old = found.identity.is_ok_and(|it| {

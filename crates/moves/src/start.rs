@@ -13,17 +13,17 @@ use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
 use sterna_state::{
-    DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step, Tallied,
+    Counted, DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step,
 };
 use sterna_storage::datastores::claim_of as datastore_claim;
 use sterna_storage::disks::{claim_of, provision};
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 use sterna_telemetry::figures::{RECENT, summarized};
 
 use super::Job;
 use super::control::check_rate;
 use super::guard::wanted;
-use super::leftover::is_copy;
+use super::own_images::is_copy;
 use crate::Moves;
 
 /// A destination image that is there.
@@ -59,7 +59,7 @@ impl Moves {
         let disk = self.storage.disk_record(&request.disk)?;
         check(&disk)?;
         self.storage.descriptors.check_move("a move")?;
-        let to = self.storage.shelf(&request.to)?;
+        let to = self.storage.handle(&request.to)?;
         self.check_may_move(&disk, request)?;
         let placing = self.storage.placing(&to);
         let store = self.check_takes(&disk, &to, request.provision)?;
@@ -91,7 +91,7 @@ impl Moves {
         self: &Arc<Self>,
         job: &Arc<Job>,
         record: &mut MigrationRecord,
-        to: &Shelf,
+        to: &DatastoreHandle,
         store: &Datastore,
     ) -> Result<()> {
         let mut was = None;
@@ -142,7 +142,7 @@ impl Moves {
             return Err(Error::unavailable(message)
                 .hint("repair this; Sterna tries again every few seconds"));
         }
-        self.storage.shelf(&disk.datastore)?.must_not_hang()
+        self.storage.handle(&disk.datastore)?.must_not_hang()
     }
 
     /// A migration that did not get as far as copying leaves only its record, and what was
@@ -150,7 +150,7 @@ impl Moves {
     fn forget_unstarted(
         &self,
         record: &MigrationRecord,
-        to: &Shelf,
+        to: &DatastoreHandle,
         was: Option<&Identity>,
         error: &Error,
     ) {
@@ -221,7 +221,7 @@ pub(super) fn new_record(
         ended: None,
         note: None,
         application: Application { before, ..Application::default() },
-        tallied: Tallied::default(),
+        counted: Counted::default(),
         forecast: None,
         experience: None,
         report: None,
@@ -243,7 +243,7 @@ pub(super) fn partial(record: &MigrationRecord) -> Identity {
 /// sealed: better to know that before the copy than after it.
 fn check_second_client(
     record: &MigrationRecord,
-    to: &Shelf,
+    to: &DatastoreHandle,
     store: &Datastore,
 ) -> Result<()> {
     if store.holds_many() {
@@ -259,7 +259,7 @@ fn check_second_client(
 /// which only what differs need be copied.
 fn make_destination(
     record: &MigrationRecord,
-    to: &Shelf,
+    to: &DatastoreHandle,
     store: &Datastore,
 ) -> Result<Destination> {
     let identity = partial(record);
@@ -288,7 +288,7 @@ fn make_destination(
 /// An image that this disk once had here, kept by `--keep-source`.
 fn reuse(
     record: &MigrationRecord,
-    to: &Shelf,
+    to: &DatastoreHandle,
     store: &Datastore,
     file: &str,
 ) -> Result<Destination, String> {

@@ -10,7 +10,7 @@ use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_os::lock;
 use sterna_state::{MigrationRecord, Step};
 
-use super::leftover::sources;
+use super::own_images::sources;
 use super::start::partial;
 use super::{Job, Prepared, Unsealed};
 use crate::Moves;
@@ -51,9 +51,9 @@ impl Moves {
         let Some(Prepared { migration: record, .. }) = &*prepared else {
             return Err(lost(&"the switch-over was not prepared"));
         };
-        let shelf =
-            self.storage.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
-        let store = shelf.get().map_err(|error| lost(&error))?;
+        let handle =
+            self.storage.handle(&record.to.datastore).map_err(|error| lost(&error))?;
+        let store = handle.get().map_err(|error| lost(&error))?;
         self.check_files(job, record).map_err(|unsealed| {
             let reason = &unsealed.reason;
             tracing::warn!(migration = job.id, reason, "the destination is not sealed");
@@ -70,7 +70,7 @@ impl Moves {
         let took = since.elapsed();
         tracing::debug!(migration = job.id, ?took, "sealed");
         sealed.map_err(|error| {
-            shelf.note(&error);
+            handle.note(&error);
             lost(&error);
             fault_of(&error)
         })
@@ -94,7 +94,7 @@ impl Moves {
         // what is from now on only a part of the disk must not look like its truth.
         let unsealed = self.mark_copy(job, || {
             self.storage
-                .shelf(&record.to.datastore)
+                .handle(&record.to.datastore)
                 .and_then(|to| to.identify(&record.to.image, &partial(&record)))
         });
         if let Err(error) = unsealed {
@@ -111,7 +111,7 @@ impl Moves {
             return Ok(record.clone());
         }
         self.check_not_committed(record)?;
-        let from = self.storage.shelf(&record.from.datastore)?;
+        let from = self.storage.handle(&record.from.datastore)?;
         let [as_it_was, raised] = sources(record);
         let (source, destination) = (raised.generation, raised.generation + 1);
         if self.has_lost_its_name(record) {
@@ -120,7 +120,7 @@ impl Moves {
             // to be, unless that is another's by now.
             let part = Identity { generation: destination, ..partial(record) };
             self.storage
-                .shelf(&record.to.datastore)?
+                .handle(&record.to.datastore)?
                 .identify(&record.to.image, &part)?;
             let says = from.says(&record.from.image, record.size);
             if says.is_ok_and(|says| says.is_none_or(|it| sources(record).contains(&it)))

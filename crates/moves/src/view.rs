@@ -81,15 +81,15 @@ impl Moves {
         let record = MigrationRecord { pause: self.standstill(&record), ..record };
         let mut progress = None;
         let mut application = record.application;
-        let mut copied = record.tallied.copied;
+        let mut copied = record.counted.copied;
         let mut guarding = None;
         let mut found = record.found.clone();
         if let Some(job) = self.job(record.id) {
             self.look_at(&job);
             found = self.found_of(&record, job.running());
             let state = lock(&job.state);
-            progress = state.tally.progress();
-            copied = state.tally.now().copied;
+            progress = state.counters.progress();
+            copied = state.counters.now().copied;
             application = state.watch.application();
             guarding = state.guarding.clone();
         }

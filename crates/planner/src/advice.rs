@@ -12,9 +12,9 @@ use sterna_core::advise::{
 };
 use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos, Percent};
-use sterna_service_levels::Book;
+use sterna_service_levels::PolicySnapshot;
 use sterna_state::DiskRecord;
-use sterna_storage::shelf::Found;
+use sterna_storage::handle::Found;
 use sterna_telemetry::samples::window;
 
 use crate::Planner;
@@ -83,18 +83,18 @@ impl Planner {
     /// What was measured of everything.
     fn seen(&self, window: Nanos) -> Result<Scene> {
         let (mut names, mut datastores) = (Vec::new(), Vec::new());
-        for (shelf, found) in self.storage.look_at_shelves() {
-            datastores.push(self.seen_datastore(shelf.name(), &found, window));
-            names.push(shelf.name().to_owned());
+        for (handle, found) in self.storage.look_at_handles() {
+            datastores.push(self.seen_datastore(handle.name(), &found, window));
+            names.push(handle.name().to_owned());
         }
         let known: HashMap<&str, usize> =
             names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
-        let book = self.levels.book();
+        let snapshot = self.levels.snapshot();
         let (mut records, mut disks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         for record in self.storage.store.disks()? {
             let Some(at) = known.get(record.datastore.as_str()) else { continue };
-            disks.push(self.seen_disk(&record, *at, &book, window));
-            let class = book.class_of(record.id);
+            disks.push(self.seen_disk(&record, *at, &snapshot, window));
+            let class = snapshot.class_of(record.id);
             classes.push(class.map(|entry| entry.record.name.clone()));
             records.push(record);
         }
@@ -123,7 +123,7 @@ impl Planner {
         &self,
         record: &DiskRecord,
         datastore: usize,
-        book: &Book,
+        snapshot: &PolicySnapshot,
         window: Nanos,
     ) -> Disk {
         let summary = self.storage.samples.of_disk(record.id, window);
@@ -133,7 +133,7 @@ impl Planner {
             bytes_per_second: summary.per_second(side.bytes),
             in_order,
         };
-        let governed = book.class_of(record.id).is_some_and(|entry| {
+        let governed = snapshot.class_of(record.id).is_some_and(|entry| {
             !entry.policies.is_empty() || entry.record.reservation.is_some()
         });
         let Summary { queue, service, there, .. } = summary;

@@ -103,15 +103,15 @@ impl Planner {
         window: Nanos,
         wants: impl Fn(&DiskRecord) -> bool,
     ) -> Result<Site> {
-        let looks = self.storage.look_at_shelves();
-        let datastores = looks.into_iter().map(|(shelf, found)| SiteDatastore {
-            name: shelf.name().to_owned(),
-            is_shared: shelf.is_shared(),
-            is_in_maintenance: shelf.is_in_maintenance(),
+        let looks = self.storage.look_at_handles();
+        let datastores = looks.into_iter().map(|(handle, found)| SiteDatastore {
+            name: handle.name().to_owned(),
+            is_shared: handle.is_shared(),
+            is_in_maintenance: handle.is_in_maintenance(),
             space: found.ok(),
-            did: self.storage.samples.of_datastore(shelf.name(), window),
+            did: self.storage.samples.of_datastore(handle.name(), window),
             device: {
-                let device = self.storage.samples.device(shelf.name());
+                let device = self.storage.samples.device(handle.name());
                 device.unwrap_or(LqFit::TooFew { points: 0 })
             },
         });

@@ -56,8 +56,8 @@ impl Server {
         warnings.extend(self.levels.lacking());
         warnings.extend(self.planner.broken_rules()?);
         warnings.extend(self.planner.stuck_transfers()?);
-        let book = self.levels.book();
-        let classes = book.entries().filter(|entry| !entry.is_built_in());
+        let snapshot = self.levels.snapshot();
+        let classes = snapshot.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;
         Ok((counts, warnings))
     }
@@ -100,20 +100,20 @@ impl Server {
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
     ) {
-        for (shelf, found) in self.storage.look_at_shelves() {
+        for (handle, found) in self.storage.look_at_handles() {
             counts.datastores += 1;
-            if let Some(oversold) = self.levels.oversold(&shelf, disks) {
-                let about = format!("datastore {}", shelf.name());
+            if let Some(oversold) = self.levels.oversold(&handle, disks) {
+                let about = format!("datastore {}", handle.name());
                 let message =
                     format!("the datastore cannot keep its reservations: {oversold}");
                 let hint = "reserve less, or move disks of these classes away".into();
                 warnings.push(Warning { about, message, hint });
             }
-            let name = shelf.name();
+            let name = handle.name();
             let on_it = disks.iter().filter(|disk| disk.datastore == name);
             let named = |disk: &DiskRecord| disk.name.clone();
             match found {
-                Ok(space) if shelf.is_shared() => {
+                Ok(space) if handle.is_shared() => {
                     let thin = on_it.filter(|it| it.provision == Provision::Thin);
                     warnings.extend(full(
                         name,

@@ -19,8 +19,8 @@ impl Server {
     pub(crate) fn top(&self, by: TopBy, window_s: f64) -> Result<Top> {
         let span = window(window_s, SHORTEST_S, LONGEST_S)?;
         let disks = self.storage.store.disks()?;
-        let book = self.levels.book();
-        let shelves = self.storage.all_shelves();
+        let snapshot = self.levels.snapshot();
+        let handles = self.storage.all_handles();
         let served =
             disks.iter().filter(|disk| self.storage.problem_of(disk.id).is_none());
         let served: Vec<_> = served.collect();
@@ -36,13 +36,13 @@ impl Server {
                 served.iter().map(|it| row(&it.name, &look.disk(it.id), None)).collect()
             }
             TopBy::Class => {
-                let records = book.entries().map(|entry| &entry.record);
+                let records = snapshot.entries().map(|entry| &entry.record);
                 let classes = records.map(|it| row(&it.name, &look.class(it.id), None));
                 let others = row(NO_CLASS, &look.class(ClassId::OTHERS), None);
                 classes.chain([others]).collect()
             }
             TopBy::Datastore => {
-                let names = shelves.iter().map(|shelf| shelf.name());
+                let names = handles.iter().map(|handle| handle.name());
                 names
                     .map(|name| {
                         let (did, device) = look.datastore(name);

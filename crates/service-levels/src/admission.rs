@@ -20,9 +20,9 @@ use sterna_core::qos::policy::{
 use sterna_core::qos::{ClassId, Rate};
 use sterna_core::{Bytes, Shape};
 use sterna_state::DiskRecord;
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
-use super::book::{Book, Entry};
+use super::snapshot::{Entry, PolicySnapshot};
 use crate::ServiceLevels;
 
 /// So many standard errors hold what is measured in 19 of 20 cases.
@@ -40,22 +40,26 @@ const RESERVED_REQUESTS_MAX: u64 = RESERVED_BYTES_MAX / 4096;
 
 impl ServiceLevels {
     /// Refuses what `next` would reserve for a class beyond what its datastores do.
-    pub(super) fn check_admission(&self, next: &Book, class: ClassId) -> Result<()> {
+    pub(super) fn check_admission(
+        &self,
+        next: &PolicySnapshot,
+        class: ClassId,
+    ) -> Result<()> {
         let disks = self.storage.store.disks()?;
-        let now = self.book();
+        let now = self.snapshot();
         if let Some(entry) = next.get(class) {
             let before = now.get(class).map_or_else(Vec::new, reserved);
             let new = reserved(entry).into_iter().filter(|rate| !before.contains(rate));
             new.into_iter().try_for_each(check_meant)?;
         }
         for name in datastores_of(next, class, &disks) {
-            let Ok(shelf) = self.storage.shelf(name) else { continue };
-            let Err(after) = self.judge(next, &shelf, &disks) else { continue };
+            let Ok(handle) = self.storage.handle(name) else { continue };
+            let Err(after) = self.judge(next, &handle, &disks) else { continue };
             let better = |before: &Oversold| {
                 after.sum == before.sum.with(after.sum.number())
                     && after.sum.number() <= before.sum.number()
             };
-            if self.judge(&now, &shelf, &disks).as_ref().is_err_and(better) {
+            if self.judge(&now, &handle, &disks).as_ref().is_err_and(better) {
                 continue;
             }
             let message = format!("datastore {name} cannot keep that: {after}");
@@ -68,11 +72,11 @@ impl ServiceLevels {
 
     /// What cannot be told of a class's reservations, has become too much, or is lacking.
     pub(crate) fn reservation_notes(&self, class: ClassId) -> Result<Vec<String>> {
-        let (disks, book) = (self.storage.store.disks()?, self.book());
+        let (disks, snapshot) = (self.storage.store.disks()?, self.snapshot());
         let mut notes = Vec::new();
-        for name in datastores_of(&book, class, &disks) {
-            let Ok(shelf) = self.storage.shelf(name) else { continue };
-            match self.judge(&book, &shelf, &disks) {
+        for name in datastores_of(&snapshot, class, &disks) {
+            let Ok(handle) = self.storage.handle(name) else { continue };
+            match self.judge(&snapshot, &handle, &disks) {
                 Ok(unproven) => {
                     notes.extend(
                         unproven.iter().map(|it| format!("datastore {name}: {it}")),
@@ -81,40 +85,44 @@ impl ServiceLevels {
                 Err(oversold) => notes.push(format!("datastore {name}: {oversold}")),
             }
         }
-        notes.extend(book.get(class).and_then(|entry| self.lack(entry)));
+        notes.extend(snapshot.get(class).and_then(|entry| self.lack(entry)));
         Ok(notes)
     }
 
     /// More is reserved on this datastore than it does.
-    pub fn oversold(&self, shelf: &Shelf, disks: &[DiskRecord]) -> Option<Oversold> {
-        self.judge(&self.book(), shelf, disks).err()
+    pub fn oversold(
+        &self,
+        handle: &DatastoreHandle,
+        disks: &[DiskRecord],
+    ) -> Option<Oversold> {
+        self.judge(&self.snapshot(), handle, disks).err()
     }
 
     fn judge(
         &self,
-        book: &Book,
-        shelf: &Shelf,
+        snapshot: &PolicySnapshot,
+        handle: &DatastoreHandle,
         disks: &[DiskRecord],
     ) -> Result<Vec<Unproven>, Oversold> {
         let on_it = |entry: &&Entry| {
-            let mut here = disks.iter().filter(|disk| disk.datastore == shelf.name());
+            let mut here = disks.iter().filter(|disk| disk.datastore == handle.name());
             here.any(|disk| is_concerned(entry, disk))
         };
-        let concerned = book.entries().filter(on_it);
+        let concerned = snapshot.entries().filter(on_it);
         let plans: Vec<(&str, Plan)> =
             concerned.map(|entry| (entry.record.name.as_str(), entry.plan())).collect();
         let classes: Vec<_> = plans.iter().map(|(name, plan)| (*name, plan)).collect();
-        admit(&classes, self.capacity(shelf).as_ref())
+        admit(&classes, self.capacity(handle).as_ref())
     }
 
     /// What a datastore does, as far as that is known.
-    fn capacity(&self, shelf: &Shelf) -> Option<Capacity> {
+    fn capacity(&self, handle: &DatastoreHandle) -> Option<Capacity> {
         let limits = |it: &Shape| it.bytes_per_second.is_some() || it.iops.is_some();
-        match shelf.record().shape.filter(limits) {
+        match handle.record().shape.filter(limits) {
             Some(shape) => Some(shaped(shape)),
             None => {
-                let line = self.storage.samples.device(shelf.name()).and_then(measured);
-                line.or_else(|| done(self.storage.samples.most(shelf.name())?))
+                let line = self.storage.samples.device(handle.name()).and_then(measured);
+                line.or_else(|| done(self.storage.samples.most(handle.name())?))
             }
         }
     }
@@ -157,11 +165,11 @@ fn check_meant(rate: Rate) -> Result<()> {
 /// The datastores on which a class may want what is reserved for it; none if nothing
 /// is.
 fn datastores_of<'a>(
-    book: &Book,
+    snapshot: &PolicySnapshot,
     class: ClassId,
     disks: &'a [DiskRecord],
 ) -> BTreeSet<&'a str> {
-    let Some(entry) = book.get(class).filter(|entry| entry.plan().reserves()) else {
+    let Some(entry) = snapshot.get(class).filter(|entry| entry.plan().reserves()) else {
         return BTreeSet::new();
     };
     let on = disks.iter().filter(|disk| is_concerned(entry, disk));

@@ -8,9 +8,9 @@ use sterna_core::qos::{Attained, Attainment, ClassId, Rate};
 use sterna_core::schedule::Moment;
 use sterna_os::{Local, clock, lock};
 
-use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
+use super::snapshot::{Entry, PolicySnapshot};
 use crate::ServiceLevels;
 
 /// Seconds for which a reservation is lacking before there is a warning: a trial may end in
@@ -33,7 +33,12 @@ pub(super) struct AllSeen(BTreeMap<ClassId, Seen>);
 impl AllSeen {
     /// One period: where windows are looked at, these say it; who asks for nothing has
     /// none.
-    pub(super) fn step(&mut self, book: &Book, places: &Places, period: &Period) {
+    pub(super) fn step(
+        &mut self,
+        snapshot: &PolicySnapshot,
+        places: &Places,
+        period: &Period,
+    ) {
         let mut all: BTreeMap<ClassId, Seen> = BTreeMap::new();
         for (datastore, attained) in places.attained() {
             let worse = |known: &Seen| attained.state > known.attained.state;
@@ -42,7 +47,7 @@ impl AllSeen {
             }
         }
         let now = Local::now().moment();
-        for entry in book.entries().filter(|entry| !entry.is_built_in()) {
+        for entry in snapshot.entries().filter(|entry| !entry.is_built_in()) {
             let class = entry.record.id;
             if all.contains_key(&class) {
                 continue;
@@ -118,7 +123,7 @@ impl ServiceLevels {
 
     /// Classes that lack what is reserved for them though others are slowed for it.
     pub fn lacking(&self) -> Vec<Warning> {
-        let book = self.book();
+        let snapshot = self.snapshot();
         let lacking = |entry: &Entry| {
             let Seen { attained, datastore, since } = self.seen_of(entry)?;
             let lasts = clock::now().saturating_sub(since) >= WARN_AFTER;
@@ -138,6 +143,6 @@ impl ServiceLevels {
                 ),
             })
         };
-        book.entries().filter_map(lacking).collect()
+        snapshot.entries().filter_map(lacking).collect()
     }
 }

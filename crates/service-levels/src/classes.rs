@@ -17,7 +17,7 @@ use sterna_storage::datastores::check_name;
 use sterna_storage::disks::claim_of;
 
 use crate::ServiceLevels;
-use crate::{Book, Entry};
+use crate::{Entry, PolicySnapshot};
 
 /// Classes at most. All of them are looked at whenever a schedule switches, and the
 /// loops of cruise control look at them all the time.
@@ -36,12 +36,12 @@ type Claimed = (Vec<DiskId>, Vec<Claim>);
 impl ServiceLevels {
     /// All classes: the built-in ones, then as they were made.
     pub fn list_classes(&self) -> Result<Vec<Class>> {
-        self.book().entries().map(|entry| self.view_class(entry)).collect()
+        self.snapshot().entries().map(|entry| self.view_class(entry)).collect()
     }
 
     /// One class.
     pub fn show_class(&self, name: &str) -> Result<Class> {
-        self.view_class(self.book().class(name)?)
+        self.view_class(self.snapshot().class(name)?)
     }
 
     /// Creates a class.
@@ -57,18 +57,18 @@ impl ServiceLevels {
             created: clock::now(),
         };
         let (disks, _claims) = self.claim_disks(disks)?;
-        self.in_turn(|book| {
-            if book.class(name).is_ok() {
+        self.in_turn(|snapshot| {
+            if snapshot.class(name).is_ok() {
                 return Err(Error::exists("class", name));
             }
-            if book.entries().count() >= CLASSES_MAX {
+            if snapshot.entries().count() >= CLASSES_MAX {
                 let message = format!("there are {CLASSES_MAX} classes already");
                 return Err(Error::invalid(message).hint("delete one first"));
             }
-            self.check_free(book, &disks, NEW)?;
+            self.check_free(snapshot, &disks, NEW)?;
             let (record, disks) = (record.clone(), disks.clone());
             let next = Entry { record: record.clone(), disks, policies: Vec::new() };
-            self.check_book(&book.with(next.clone()), NEW)?;
+            self.check_snapshot(&snapshot.with(next.clone()), NEW)?;
             Ok(self.storage.store.add_class(record, next.disks)?)
         })?;
         self.join_classes(&disks);
@@ -83,8 +83,8 @@ impl ServiceLevels {
         let reservation =
             request.reservation.map(|it| it.map(Rate::try_from).transpose());
         let reservation = reservation.transpose().map_err(Error::invalid)?;
-        self.in_turn(|book| {
-            let entry = book.class(name)?;
+        self.in_turn(|snapshot| {
+            let entry = snapshot.class(name)?;
             let id = entry.record.id;
             if entry.is_built_in() && !add.is_empty() {
                 let message = format!("class {name} takes no disks");
@@ -92,7 +92,7 @@ impl ServiceLevels {
                             class, or change its shares";
                 return Err(Error::invalid(message).hint(hint));
             }
-            self.check_free(book, &add, id)?;
+            self.check_free(snapshot, &add, id)?;
             self.check_members(entry, &remove)?;
             let mut next = entry.clone();
             next.record.shares = request.shares.unwrap_or(entry.record.shares);
@@ -102,7 +102,7 @@ impl ServiceLevels {
             next.disks.retain(|disk| !remove.contains(disk));
             next.disks.extend(&new);
             let ClassRecord { shares, reservation, .. } = next.record;
-            self.check_book(&book.with(next), id)?;
+            self.check_snapshot(&snapshot.with(next), id)?;
             let remove = remove.clone();
             let change = ClassChange { shares, reservation, add: new, remove };
             Ok(self.storage.store.change_class(id, change)?)
@@ -118,8 +118,8 @@ impl ServiceLevels {
     /// they go with it only if that was said.
     pub fn delete_class(&self, name: &str, with_policies: bool) -> Result<Class> {
         let gone = self.show_class(name)?;
-        let disks = self.in_turn(|book| {
-            let entry = book.class(name)?;
+        let disks = self.in_turn(|snapshot| {
+            let entry = snapshot.class(name)?;
             if entry.is_built_in() {
                 let message = format!("class {name} is built in and cannot be deleted");
                 let hint = match entry.policies.is_empty() {
@@ -150,9 +150,14 @@ impl ServiceLevels {
     }
 
     /// Refuses disks that are in another class.
-    fn check_free(&self, book: &Book, disks: &[DiskId], class: ClassId) -> Result<()> {
+    fn check_free(
+        &self,
+        snapshot: &PolicySnapshot,
+        disks: &[DiskId],
+        class: ClassId,
+    ) -> Result<()> {
         for &disk in disks {
-            let Some(other) = book.class_of(disk) else { continue };
+            let Some(other) = snapshot.class_of(disk) else { continue };
             if other.record.id != class {
                 let (disk, other) = (self.name_of(disk)?, &other.record.name);
                 let message = format!("disk {disk} is in class {other} already");
@@ -202,7 +207,7 @@ impl ServiceLevels {
             policies: entry.policies.iter().map(|policy| policy.id.0).collect(),
             in_force: Terms::from(in_force),
             attained: self.view_attained(entry),
-            held: self.view_held(&self.book(), entry.record.id),
+            held: self.view_held(&self.snapshot(), entry.record.id),
             notes,
             created: entry.record.created,
         })

@@ -25,9 +25,9 @@ use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::{Feed, Task, feed};
 use sterna_telemetry::samples::Tick;
 
-use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
+use super::snapshot::{Entry, PolicySnapshot};
 use crate::ServiceLevels;
 
 /// Periods that may wait for the thread. It only falls behind if the engine does, and
@@ -84,18 +84,18 @@ struct Control {
 
 impl Loops {
     fn step(&mut self, levels: &ServiceLevels, period: &Period) {
-        let (book, now) = (levels.book(), Local::now().moment());
-        self.places.step(levels, &book, period, now);
-        lock(&levels.service.attained).step(&book, &self.places, period);
+        let (snapshot, now) = (levels.snapshot(), Local::now().moment());
+        self.places.step(levels, &snapshot, period, now);
+        lock(&levels.service.attained).step(&snapshot, &self.places, period);
         let mut held = Held::new();
         let mut open = BTreeSet::new();
-        for entry in book.entries() {
+        for entry in snapshot.entries() {
             let plan = entry.plan();
             let resolved = resolve(&plan, now);
             let Some((policy, cruise)) = resolved.cruise else { continue };
             open.insert(policy);
             let target = (policy, cruise, resolved.terms);
-            let hold = self.cruise(&book, period, entry, target, now);
+            let hold = self.cruise(&snapshot, period, entry, target, now);
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
@@ -113,7 +113,7 @@ impl Loops {
     /// One period of one target.
     fn cruise(
         &mut self,
-        book: &Book,
+        snapshot: &PolicySnapshot,
         period: &Period,
         entry: &Entry,
         (policy, cruise, terms): (PolicyId, Cruise, Terms),
@@ -136,7 +136,7 @@ impl Loops {
         if !datastores.is_empty() {
             one.datastores = datastores;
         }
-        let others = period.others(book, class, &one.datastores, &one.held, now);
+        let others = period.others(snapshot, class, &one.datastores, &one.held, now);
         one.control.limit_own(limit, depth);
         let hold = one.control.step(&own, &others);
         one.held = hold.others.keys().copied().collect();

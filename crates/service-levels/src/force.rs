@@ -1,8 +1,8 @@
-//! What is in force: the engine is told what the book comes to now.
+//! What is in force: the engine is told what the snapshot comes to now.
 //!
 //! It is told only what changes. Who changes which class a disk is in, or which terms
-//! a class has, holds the lock of [`Force`] from looking into the book to telling the
-//! engine, so that what is told last is what the book says.
+//! a class has, holds the lock of [`Force`] from looking into the snapshot to telling the
+//! engine, so that what is told last is what the snapshot says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -69,13 +69,13 @@ impl Force {
 }
 
 impl ServiceLevels {
-    /// Puts everything in force that the book says, and nothing else. Gives how long
+    /// Puts everything in force that the snapshot says, and nothing else. Gives how long
     /// that holds, if it does not hold for ever.
     pub(super) fn enforce(&self) -> Option<Duration> {
         let mut force = lock(&self.service.force);
-        let (book, now) = (self.book(), Local::now());
+        let (snapshot, now) = (self.snapshot(), Local::now());
         let mut until_change: Option<u32> = None;
-        for entry in book.entries() {
+        for entry in snapshot.entries() {
             let (id, plan) = (entry.record.id, entry.plan());
             let resolution = resolve(&plan, now.moment());
             force.switch(&entry.record.name, &resolution);
@@ -90,14 +90,14 @@ impl ServiceLevels {
         }
         let held = |id: &ClassId| force.held.contains_key(id);
         let gone = force.terms.keys().copied();
-        let gone = gone.filter(|id| book.get(*id).is_none() && !held(id));
+        let gone = gone.filter(|id| snapshot.get(*id).is_none() && !held(id));
         let gone: Vec<_> = gone.collect();
         for class in gone {
             if self.set_terms(class, None) {
                 force.terms.remove(&class);
             }
         }
-        let is_there = |id: &PolicyId| book.policy(*id).is_ok();
+        let is_there = |id: &PolicyId| snapshot.policy(*id).is_ok();
         force.open.retain(is_there);
         force.cruises.retain(|id, _| is_there(id));
         let change = until_change.map(|seconds| now.wait(seconds));
@@ -149,14 +149,14 @@ impl ServiceLevels {
         }
     }
 
-    /// Puts disks into the classes that the book has them in. One that is not served
+    /// Puts disks into the classes that the snapshot has them in. One that is not served
     /// gets into its class when it is.
     pub(crate) fn join_classes(&self, disks: &[DiskId]) {
         let force = lock(&self.service.force);
-        let book = self.book();
+        let snapshot = self.snapshot();
         for &disk in disks {
             let alone = force.alone.contains(&disk).then_some(ClassId::OTHERS);
-            let class = book.class_of(disk).map(|entry| entry.record.id).or(alone);
+            let class = snapshot.class_of(disk).map(|entry| entry.record.id).or(alone);
             match self.storage.engine.set_class(disk, class) {
                 Ok(()) | Err(EngineError::NotAttached) => {}
                 Err(error) => {

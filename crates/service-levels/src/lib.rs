@@ -2,24 +2,24 @@
 //!
 //! A change is made in this order: it is looked at as a whole, with all that holds
 //! beside it (`core` finds contradictions, `admission` asks what datastores do); it is
-//! durable; the `book` is read anew; it is in `force` before the answer. Changes take
+//! durable; the `snapshot` is read anew; it is in `force` before the answer. Changes take
 //! turns. The thread in `switch` does the same when a schedule opens or closes, or a
 //! migration ends with which a policy ends.
 //!
 //! **Failure cases.** What is durable and could not be put in force (the engine is
-//! stopping) is in force after the next start; where the book could not be read anew,
+//! stopping) is in force after the next start; where the snapshot could not be read anew,
 //! that is said, and done later. After a restart everything is in force
 //! before the first client can connect.
 #![forbid(unsafe_code)]
 
 mod admission;
 mod attained;
-mod book;
 pub(crate) mod classes;
 mod cruise;
 mod force;
 mod period;
 mod places;
+mod snapshot;
 mod switch;
 mod view;
 
@@ -38,9 +38,9 @@ use sterna_state::PolicyRecord;
 use sterna_storage::{DiskUser, Storage};
 
 use self::attained::AllSeen;
-pub use self::book::{Book, Entry};
 pub use self::cruise::cruising;
 use self::force::Force;
+pub use self::snapshot::{Entry, PolicySnapshot};
 pub use self::switch::switching;
 
 /// Classes of disks, and the policies that hold for them.
@@ -68,9 +68,9 @@ impl DiskUser for ServiceLevels {
     }
 
     fn complete(&self, disk: DiskId, view: &mut Disk) -> Result<()> {
-        let book = self.book();
-        view.class = book.class_of(disk).map(|entry| entry.record.name.clone());
-        view.held = self.view_held_disk(&book, disk);
+        let snapshot = self.snapshot();
+        view.class = snapshot.class_of(disk).map(|entry| entry.record.name.clone());
+        view.held = self.view_held_disk(&snapshot, disk);
         Ok(())
     }
 }
@@ -87,11 +87,11 @@ impl MoveUser for ServiceLevels {
 pub(crate) struct Service {
     /// Whoever changes classes or policies holds this.
     turn: Mutex<()>,
-    /// Whoever reads the book anew holds this, so that what was read last is what is there.
+    /// Whoever reads the snapshot anew holds this, so that what was read last is what is there.
     reading: Mutex<()>,
     /// Only ever held for a moment: the loops wait for it, and must not wait for the store.
-    book: Mutex<Arc<Book>>,
-    /// The store may say more than the book.
+    snapshot: Mutex<Arc<PolicySnapshot>>,
+    /// The store may say more than the snapshot.
     is_stale: AtomicBool,
     force: Mutex<Force>,
     /// What classes have of their reservations.
@@ -101,35 +101,38 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    fn book(&self) -> Arc<Book> {
-        lock(&self.book).clone()
+    fn snapshot(&self) -> Arc<PolicySnapshot> {
+        lock(&self.snapshot).clone()
     }
 
-    /// Puts what is read in the place of the book.
-    fn reload(&self, read: impl FnOnce() -> Result<Book>) -> Result<Arc<Book>> {
+    /// Puts what is read in the place of the snapshot.
+    fn reload(
+        &self,
+        read: impl FnOnce() -> Result<PolicySnapshot>,
+    ) -> Result<Arc<PolicySnapshot>> {
         let _reading = lock(&self.reading);
-        let book = Arc::new(read()?);
-        lock(&self.book).clone_from(&book);
-        Ok(book)
+        let snapshot = Arc::new(read()?);
+        lock(&self.snapshot).clone_from(&snapshot);
+        Ok(snapshot)
     }
 }
 
 impl ServiceLevels {
     /// The classes and policies that there are.
-    pub fn book(&self) -> Arc<Book> {
-        self.service.book()
+    pub fn snapshot(&self) -> Arc<PolicySnapshot> {
+        self.service.snapshot()
     }
 
     /// Reads them anew.
-    pub fn reload(&self) -> Result<Arc<Book>> {
-        self.service.reload(|| Book::read(&self.storage.store))
+    pub fn reload(&self) -> Result<Arc<PolicySnapshot>> {
+        self.service.reload(|| PolicySnapshot::read(&self.storage.store))
     }
 
     /// Carries out a change of classes or policies in its turn, and puts in force what
     /// it comes to.
     pub(crate) fn in_turn<T>(
         &self,
-        change: impl FnOnce(&Book) -> Result<T>,
+        change: impl FnOnce(&PolicySnapshot) -> Result<T>,
     ) -> Result<T> {
         let _turn = lock(&self.service.turn);
         let changed = change(&*self.reload()?)?;
@@ -149,8 +152,12 @@ impl ServiceLevels {
         Ok(changed)
     }
 
-    /// Refuses a book in which a class cannot have what is asked for it.
-    pub(crate) fn check_book(&self, next: &Book, class: ClassId) -> Result<()> {
+    /// Refuses a snapshot in which a class cannot have what is asked for it.
+    pub(crate) fn check_snapshot(
+        &self,
+        next: &PolicySnapshot,
+        class: ClassId,
+    ) -> Result<()> {
         let Some(entry) = next.get(class) else { return Ok(()) };
         let name = &entry.record.name;
         check(&entry.plan()).map_err(|contradiction| {
@@ -171,17 +178,17 @@ impl ServiceLevels {
 
     /// All policies, oldest first.
     pub fn list_policies(&self) -> Result<Vec<Policy>> {
-        let book = self.book();
+        let snapshot = self.snapshot();
         let mut all: Vec<Policy> =
-            book.entries().flat_map(|entry| self.view_policies(entry)).collect();
+            snapshot.entries().flat_map(|entry| self.view_policies(entry)).collect();
         all.sort_by_key(|policy| policy.id);
         Ok(all)
     }
 
     /// One policy.
     pub fn show_policy(&self, id: u64) -> Result<Policy> {
-        let book = self.book();
-        let (entry, _) = book.policy(PolicyId(id))?;
+        let snapshot = self.snapshot();
+        let (entry, _) = snapshot.policy(PolicyId(id))?;
         let all = self.view_policies(entry);
         let one = all.into_iter().find(|policy| policy.id == id);
         one.ok_or_else(|| Error::not_found("policy", id))
@@ -196,8 +203,8 @@ impl ServiceLevels {
         if let Some(job) = request.until_job {
             self.check_job(job)?;
         }
-        let id = self.in_turn(|book| {
-            let entry = book.class(&request.class)?;
+        let id = self.in_turn(|snapshot| {
+            let entry = snapshot.class(&request.class)?;
             let class = entry.record.id;
             if entry.is_built_in() && matches!(aim, Aim::Cruise(_)) {
                 let message = "a target for copies would slow applications";
@@ -217,7 +224,7 @@ impl ServiceLevels {
             let record = PolicyRecord { id, class, aim, schedule, until_job, created };
             let mut next = entry.clone();
             next.policies.push(record.clone());
-            self.check_book(&book.with(next), class)?;
+            self.check_snapshot(&snapshot.with(next), class)?;
             let id = self.storage.store.add_policy(record)?;
             tracing::info!(policy = id.0, class = request.class, "policy made");
             Ok(id)
@@ -228,8 +235,8 @@ impl ServiceLevels {
     /// Removes a policy.
     pub fn remove_policy(&self, id: u64) -> Result<Policy> {
         let gone = self.show_policy(id)?;
-        self.in_turn(|book| {
-            book.policy(PolicyId(id))?;
+        self.in_turn(|snapshot| {
+            snapshot.policy(PolicyId(id))?;
             Ok(self.storage.store.remove_policy(PolicyId(id))?)
         })?;
         tracing::info!(policy = id, class = gone.class, "policy removed");
@@ -258,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_hangs_keeps_nobody_from_the_book() {
+    fn a_store_that_hangs_keeps_nobody_from_the_snapshot() {
         let service = &Service::default();
         let (reading, is_reading) = channel();
         let (answers, answer) = channel::<()>();
@@ -268,14 +275,14 @@ mod tests {
                     reading.send(()).unwrap();
                     // Until the test lets go of it, however it ends.
                     let _ = answer.recv();
-                    Ok(Book::default())
+                    Ok(PolicySnapshot::default())
                 };
                 service.reload(hangs)
             });
             is_reading.recv().unwrap();
-            let (sender, book) = channel();
-            scope.spawn(move || sender.send(service.book()));
-            let seen = book.recv_timeout(Duration::from_secs(10));
+            let (sender, snapshot) = channel();
+            scope.spawn(move || sender.send(service.snapshot()));
+            let seen = snapshot.recv_timeout(Duration::from_secs(10));
             drop(answers);
             seen.expect("the book is there while it is read anew");
         });

@@ -14,8 +14,8 @@ use sterna_core::schedule::Moment;
 use sterna_core::{DiskId, Nanos};
 use sterna_telemetry::samples::Tick;
 
-use super::book::{Book, Entry};
 use super::places::needs_places;
+use super::snapshot::{Entry, PolicySnapshot};
 
 /// What one party did on each datastore in a period.
 type Done = BTreeMap<String, Window>;
@@ -69,8 +69,11 @@ impl Period {
     }
 
     /// What all did on the datastores on which somebody needs a window.
-    pub(super) fn contended(&self, book: &Book) -> BTreeMap<String, Window> {
-        let needs = book.entries().filter(|entry| needs_places(entry));
+    pub(super) fn contended(
+        &self,
+        snapshot: &PolicySnapshot,
+    ) -> BTreeMap<String, Window> {
+        let needs = snapshot.entries().filter(|entry| needs_places(entry));
         let used = needs.filter_map(|entry| self.classes.get(&entry.record.id));
         let names: BTreeSet<&String> = used.flat_map(BTreeMap::keys).collect();
         let all = |name: &String| {
@@ -88,7 +91,7 @@ impl Period {
     /// Copies are not among them: they are slow on purpose, for the applications' sake.
     pub(super) fn reserved(
         &self,
-        book: &Book,
+        snapshot: &PolicySnapshot,
         datastore: &str,
         now: Moment,
     ) -> Vec<Reserved> {
@@ -100,7 +103,7 @@ impl Period {
             let here = self.of(class, &there).unwrap_or(self.nothing());
             Reserved::of(class, &terms, &self.whole(class).0, &here)
         };
-        let entries = book.entries().filter(|entry| !entry.is_built_in());
+        let entries = snapshot.entries().filter(|entry| !entry.is_built_in());
         entries.filter_map(reserved).collect()
     }
 
@@ -119,13 +122,13 @@ impl Period {
     /// The others of a class on some datastores, of whom these are held back already.
     pub(super) fn others(
         &self,
-        book: &Book,
+        snapshot: &PolicySnapshot,
         class: ClassId,
         datastores: &BTreeSet<String>,
         held: &BTreeSet<ClassId>,
         now: Moment,
     ) -> Vec<Other> {
-        let resting = held.iter().filter(|it| self.rests(book, **it));
+        let resting = held.iter().filter(|it| self.rests(snapshot, **it));
         let resting: BTreeSet<&ClassId> = resting.collect();
         let others: BTreeSet<&ClassId> =
             self.classes.keys().chain(resting.iter().copied()).collect();
@@ -133,15 +136,16 @@ impl Period {
         let other = |other: &ClassId| {
             let rests = || resting.contains(other).then(|| self.nothing());
             let window = self.of(*other, datastores).or_else(rests)?;
-            let floor = book.get(*other).map_or(0.0, |entry| floor(entry, &window, now));
+            let floor =
+                snapshot.get(*other).map_or(0.0, |entry| floor(entry, &window, now));
             Some(Other { class: *other, window, floor })
         };
         others.filter_map(other).collect()
     }
 
     /// Whether a class is there, and does nothing anywhere.
-    fn rests(&self, book: &Book, class: ClassId) -> bool {
-        let is_there = class == ClassId::OTHERS || book.get(class).is_some();
+    fn rests(&self, snapshot: &PolicySnapshot, class: ClassId) -> bool {
+        let is_there = class == ClassId::OTHERS || snapshot.get(class).is_some();
         let done = self.classes.get(&class);
         is_there && done.is_none_or(|done| done.values().all(Window::is_idle))
     }
@@ -170,7 +174,7 @@ mod tests {
     const OLTP: ClassId = ClassId(1);
     const BACKUP: ClassId = ClassId(2);
 
-    fn book(classes: &[ClassId]) -> Book {
+    fn snapshot(classes: &[ClassId]) -> PolicySnapshot {
         let entry = |id: ClassId| Entry {
             record: ClassRecord {
                 id,
@@ -182,7 +186,9 @@ mod tests {
             disks: Vec::new(),
             policies: Vec::new(),
         };
-        classes.iter().fold(Book::default(), |book, id| book.with(entry(*id)))
+        classes
+            .iter()
+            .fold(PolicySnapshot::default(), |snapshot, id| snapshot.with(entry(*id)))
     }
 
     fn period(did: &[(ClassId, &str, u64)]) -> Period {
@@ -195,24 +201,28 @@ mod tests {
     }
 
     /// The others of the database on `ds1`, of whom those are held.
-    fn found(book: &Book, period: &Period, held: &[ClassId]) -> Vec<Other> {
+    fn found(snapshot: &PolicySnapshot, period: &Period, held: &[ClassId]) -> Vec<Other> {
         let (there, held) = (BTreeSet::from(["ds1".into()]), held.iter().copied());
         let monday = Moment::new(Weekday::Monday, 0);
-        period.others(book, OLTP, &there, &held.collect(), monday)
+        period.others(snapshot, OLTP, &there, &held.collect(), monday)
     }
 
-    fn others(book: &Book, period: &Period, held: &[ClassId]) -> Vec<ClassId> {
-        found(book, period, held).into_iter().map(|other| other.class).collect()
+    fn others(
+        snapshot: &PolicySnapshot,
+        period: &Period,
+        held: &[ClassId],
+    ) -> Vec<ClassId> {
+        found(snapshot, period, held).into_iter().map(|other| other.class).collect()
     }
 
     #[test]
     fn who_is_held_and_rests_is_still_one_of_the_others() {
-        let book = book(&[OLTP, BACKUP]);
+        let snapshot = snapshot(&[OLTP, BACKUP]);
         let held = [BACKUP, ClassId::OTHERS];
-        assert_eq!(others(&book, &period(&[(OLTP, "ds1", 9)]), &held), held);
+        assert_eq!(others(&snapshot, &period(&[(OLTP, "ds1", 9)]), &held), held);
         let hardly = period(&[(OLTP, "ds1", 9), (BACKUP, "ds2", 0)]);
-        assert_eq!(others(&book, &hardly, &[BACKUP]), [BACKUP]);
-        assert_eq!(others(&book, &hardly, &[]), []);
+        assert_eq!(others(&snapshot, &hardly, &[BACKUP]), [BACKUP]);
+        assert_eq!(others(&snapshot, &hardly, &[]), []);
     }
 
     #[test]
@@ -221,8 +231,8 @@ mod tests {
         let floor = Some(Rate::Requests(1000));
         let (tolerance, fallback) = (Tolerance::new(10).unwrap(), Fallback::None);
         let cruise = Cruise { target, tolerance, floor, fallback };
-        let mut book = book(&[OLTP, BACKUP]);
-        let mut backup = book.get(BACKUP).unwrap().clone();
+        let mut snapshot = snapshot(&[OLTP, BACKUP]);
+        let mut backup = snapshot.get(BACKUP).unwrap().clone();
         backup.policies.push(PolicyRecord {
             id: PolicyId(1),
             class: BACKUP,
@@ -231,12 +241,12 @@ mod tests {
             until_job: None,
             created: 1,
         });
-        book = book.with(backup);
+        snapshot = snapshot.with(backup);
         let floors = |bytes: u64| {
             let read = Traffic { operations: 9, bytes: 9 * bytes, ..Traffic::default() };
             let mut period = period(&[(OLTP, "ds1", 9)]);
             period.enter(BACKUP, "ds1", &Window { read, ..Window::default() });
-            let others = found(&book, &period, &[]);
+            let others = found(&snapshot, &period, &[]);
             others.into_iter().map(|other| other.floor).collect::<Vec<_>>()
         };
         assert_eq!(floors(65536), [65_536_000.0]);
@@ -246,16 +256,16 @@ mod tests {
 
     #[test]
     fn who_has_gone_to_another_datastore_is_let_go() {
-        let book = book(&[OLTP, BACKUP]);
+        let snapshot = snapshot(&[OLTP, BACKUP]);
         let away = period(&[(OLTP, "ds1", 9), (BACKUP, "ds2", 9)]);
-        assert_eq!(others(&book, &away, &[BACKUP]), []);
+        assert_eq!(others(&snapshot, &away, &[BACKUP]), []);
         let on_both = period(&[(OLTP, "ds1", 9), (BACKUP, "ds1", 1), (BACKUP, "ds2", 9)]);
-        assert_eq!(others(&book, &on_both, &[BACKUP]), [BACKUP]);
+        assert_eq!(others(&snapshot, &on_both, &[BACKUP]), [BACKUP]);
     }
 
     #[test]
     fn a_class_that_was_removed_is_let_go() {
-        let book = book(&[OLTP]);
-        assert_eq!(others(&book, &period(&[(OLTP, "ds1", 9)]), &[BACKUP]), []);
+        let snapshot = snapshot(&[OLTP]);
+        assert_eq!(others(&snapshot, &period(&[(OLTP, "ds1", 9)]), &[BACKUP]), []);
     }
 }

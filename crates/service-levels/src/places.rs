@@ -13,10 +13,10 @@ use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Window};
 use sterna_core::qos::{Attained, SHARES, WindowControl, threshold};
 use sterna_core::schedule::Moment;
-use sterna_storage::shelf::Shelf;
+use sterna_storage::handle::DatastoreHandle;
 
-use super::book::{Book, Entry};
 use super::period::Period;
+use super::snapshot::{Entry, PolicySnapshot};
 use crate::ServiceLevels;
 
 /// Periods for which a window is kept where nobody who needs it asks for anything: a
@@ -30,7 +30,7 @@ pub(super) struct Places(BTreeMap<String, Place>);
 #[derive(Debug, Default)]
 struct Place {
     /// Of which datastore: another one may get its name.
-    of: Weak<Shelf>,
+    of: Weak<DatastoreHandle>,
     control: WindowControl,
     told: Option<u32>,
     /// Periods since somebody who needs it asked for something.
@@ -48,18 +48,18 @@ impl Places {
     pub(super) fn step(
         &mut self,
         levels: &ServiceLevels,
-        book: &Book,
+        snapshot: &PolicySnapshot,
         period: &Period,
         now: Moment,
     ) {
-        let done = period.contended(book);
-        let needed = book.entries().any(needs_places);
+        let done = period.contended(snapshot);
+        let needed = snapshot.entries().any(needs_places);
         for name in self.forget(&done, needed) {
             set(levels, &name, None);
         }
         for name in done.keys() {
-            let Ok(shelf) = levels.storage.shelf(name) else { continue };
-            let of = Arc::downgrade(&shelf);
+            let Ok(handle) = levels.storage.handle(name) else { continue };
+            let of = Arc::downgrade(&handle);
             let place = self.0.entry(name.clone()).or_default();
             if !place.of.ptr_eq(&of) {
                 *place = Place { of, ..Place::default() };
@@ -68,7 +68,7 @@ impl Places {
         let nothing = Window { span: period.span, ..Window::default() };
         for (name, place) in &mut self.0 {
             let window = done.get(name).unwrap_or(&nothing);
-            let reserved = period.reserved(book, name, now);
+            let reserved = period.reserved(snapshot, name, now);
             let places = place.control.step(window, latency_of(levels, name), &reserved);
             if place.told != Some(places) {
                 place.told = Some(places);
@@ -100,8 +100,8 @@ impl Places {
 
 fn set(levels: &ServiceLevels, name: &str, places: Option<u32>) {
     // A datastore that was removed needs no window.
-    let Ok(shelf) = levels.storage.shelf(name) else { return };
-    if let Err(error) = levels.storage.engine.set_window(&shelf.budget(), places) {
+    let Ok(handle) = levels.storage.handle(name) else { return };
+    if let Err(error) = levels.storage.engine.set_window(&handle.budget(), places) {
         tracing::warn!(datastore = name, %error, "its window is not in force");
     }
 }

@@ -28,8 +28,8 @@ pub fn switching(levels: &Arc<ServiceLevels>) -> Task {
 
 impl ServiceLevels {
     /// Puts in force what holds now; gives how long it does. The store is asked only if
-    /// the book is stale, or a migration has ended with which a policy ends: it may hang, and with it whoever
-    /// changes the book, and schedules go on.
+    /// the snapshot is stale, or a migration has ended with which a policy ends: it may hang, and with it whoever
+    /// changes the snapshot, and schedules go on.
     pub fn switch_policies(&self) -> Option<Duration> {
         let change = self.enforce();
         if !self.may_have_ended() && !self.service.is_stale.load(Relaxed) {
@@ -47,8 +47,8 @@ impl ServiceLevels {
 
     /// Whether a policy may have ended with its migration, by what is in memory.
     fn may_have_ended(&self) -> bool {
-        let book = self.book();
-        let mut jobs = book.entries().flat_map(|entry| &entry.policies);
+        let snapshot = self.snapshot();
+        let mut jobs = snapshot.entries().flat_map(|entry| &entry.policies);
         jobs.any(|policy| {
             policy.until_job.is_some_and(|job| !self.moves.is_under_way(job))
         })
@@ -56,8 +56,8 @@ impl ServiceLevels {
 
     /// Removes the policies whose migration has ended.
     fn end_policies(&self) -> Result<()> {
-        let book = self.reload()?;
-        for policy in book.entries().flat_map(|entry| &entry.policies) {
+        let snapshot = self.reload()?;
+        for policy in snapshot.entries().flat_map(|entry| &entry.policies) {
             let Some(job) = policy.until_job else { continue };
             if self.moves.has_ended(job)?.unwrap_or(true) {
                 let PolicyId(id) = policy.id;

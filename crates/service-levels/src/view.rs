@@ -6,8 +6,8 @@ use sterna_core::qos::policy::{Aim, Stands, resolve};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::{Local, lock};
 
-use super::book::{Book, Entry};
 use super::cruise::HeldTo;
+use super::snapshot::{Entry, PolicySnapshot};
 use crate::ServiceLevels;
 
 impl ServiceLevels {
@@ -46,10 +46,14 @@ impl ServiceLevels {
     }
 
     /// What a class is held to for the sake of a target, if it is.
-    pub(crate) fn view_held(&self, book: &Book, class: ClassId) -> Option<HeldFor> {
+    pub(crate) fn view_held(
+        &self,
+        snapshot: &PolicySnapshot,
+        class: ClassId,
+    ) -> Option<HeldFor> {
         let HeldTo { limit, policy } = lock(&self.service.force).held(class)?;
         // A policy that has just been removed holds nobody for much longer.
-        let (entry, _) = book.policy(policy).ok()?;
+        let (entry, _) = snapshot.policy(policy).ok()?;
         Some(HeldFor {
             policy: policy.0,
             class: entry.record.name.clone(),
@@ -60,18 +64,22 @@ impl ServiceLevels {
     }
 
     /// What a disk is held to with its class, or with the others that are in none.
-    pub(crate) fn view_held_disk(&self, book: &Book, disk: DiskId) -> Option<HeldFor> {
+    pub(crate) fn view_held_disk(
+        &self,
+        snapshot: &PolicySnapshot,
+        disk: DiskId,
+    ) -> Option<HeldFor> {
         let alone = || lock(&self.service.force).holds_alone(disk);
-        match book.class_of(disk) {
-            Some(entry) => self.view_held(book, entry.record.id),
-            None => alone().then(|| self.view_held(book, ClassId::OTHERS)).flatten(),
+        match snapshot.class_of(disk) {
+            Some(entry) => self.view_held(snapshot, entry.record.id),
+            None => alone().then(|| self.view_held(snapshot, ClassId::OTHERS)).flatten(),
         }
     }
 
     /// What binds a class now, since when, and what would change that.
     pub fn explain(&self, class: &str) -> Result<Explanation> {
-        let book = self.book();
-        let entry = book.class(class)?;
+        let snapshot = self.snapshot();
+        let entry = snapshot.class(class)?;
         let (plan, now) = (entry.plan(), Local::now());
         let until_change = plan.until_change(now.moment());
         let then = until_change.map(|seconds| {

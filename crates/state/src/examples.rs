@@ -5,8 +5,8 @@ use sterna_core::DiskId;
 use sterna_core::place::waves::{Fault, Stage};
 
 use crate::{
-    Course, DiskRecord, Found, MigrationRecord, MoveDesign, Place, PlanDesign, PlanEnd,
-    PlanMove, PlanRecord, Step, Tallied,
+    Counted, Course, DiskRecord, Found, MigrationRecord, MoveDesign, Place, PlanDesign,
+    PlanEnd, PlanMove, PlanRecord, Step,
 };
 
 /// A disk on a datastore.
@@ -51,7 +51,7 @@ pub fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         ended: None,
         note: None,
         application: Application::default(),
-        tallied: Tallied::default(),
+        counted: Counted::default(),
         forecast: None,
         experience: None,
         report: None,

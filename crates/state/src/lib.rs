@@ -29,6 +29,7 @@
 
 mod classes;
 mod commit;
+mod counted;
 mod datastores;
 mod disks;
 mod durable;
@@ -42,11 +43,10 @@ mod migrations;
 mod plans;
 mod policies;
 mod reach;
-mod roll;
+mod registry;
 mod schema;
 mod steps;
 mod storage_drs;
-mod tallies;
 #[cfg(test)]
 mod tests;
 mod transfers;
@@ -69,6 +69,7 @@ use error::cannot;
 use sterna_os::lock;
 
 pub use classes::{ClassChange, ClassRecord};
+pub use counted::{Counted, Figured};
 pub use datastores::DatastoreRecord;
 pub use disks::DiskRecord;
 pub use error::StoreError;
@@ -80,10 +81,11 @@ pub use plans::{
 };
 pub use policies::PolicyRecord;
 pub use reach::Reach;
-pub use roll::{Entry, HostRecord, PoolRecord, Roll, RuleRecord, SeatRecord, Trail};
+pub use registry::{
+    Entry, History, HostRecord, PoolRecord, Registry, RuleRecord, SeatRecord,
+};
 pub use steps::{Ending, Step};
 pub use storage_drs::StorageRuleRecord;
-pub use tallies::{Figured, Tallied};
 pub use transfers::{
     ReceiverProcess, TransferDesign, TransferEnd, TransferRecord, TransferStep,
 };

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use sterna_api::{Application, Guard, Places, Provision, Report};
 use sterna_core::DiskId;
 
+use super::counted::{self, Counted};
 use super::disks::{provision, provision_text};
-use super::tallies::{self, Tallied};
 use super::{
     Forecast, Learned, Step, Store, StoreError, cannot, from_json, from_sql, parsed,
     to_json, to_sql,
@@ -121,7 +121,7 @@ pub struct MigrationRecord {
     /// What the application noticed.
     pub application: Application,
     /// What the copier has done.
-    pub tallied: Tallied,
+    pub counted: Counted,
     /// What was known of it when it began.
     pub forecast: Option<Forecast>,
     /// What its guard has found out, if it had one and that is enough.
@@ -171,7 +171,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         ended: row.get::<_, Option<i64>>("ended")?.map(from_sql),
         note: row.get("note")?,
         application: from_json(row, "application")?,
-        tallied: tallies::read(row)?,
+        counted: counted::read(row)?,
         forecast: from_json(row, "forecast")?,
         experience: from_json(row, "experience")?,
         report: from_json(row, "report")?,

@@ -1,7 +1,7 @@
 //! The store as its callers see it, and as an older or newer file finds it.
 
 mod plans;
-mod roll;
+mod registry;
 mod service;
 mod storage_drs;
 mod vms;
@@ -120,10 +120,10 @@ fn the_wishes_of_the_operator_are_kept() {
     store.set_pause(id, Some(&pause)).unwrap();
     store.set_rate(id, None).unwrap();
     store.set_cancel(id).unwrap();
-    let tallied = Tallied { copied: 77, copying_ms: 8, compares: true };
+    let counted = Counted { copied: 77, copying_ms: 8, compares: true };
     let application = Application::default();
-    store.set_figures(vec![Figured { id, application, tallied }]).unwrap();
-    assert_eq!(store.migration(id).unwrap().unwrap().tallied, tallied);
+    store.set_figures(vec![Figured { id, application, counted }]).unwrap();
+    assert_eq!(store.migration(id).unwrap().unwrap().counted, counted);
     let one = store.migration(id).unwrap().unwrap();
     assert_eq!(one.pause, Some(pause));
     assert_eq!((one.rate, one.cancel), (None, true));

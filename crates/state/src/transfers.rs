@@ -15,7 +15,7 @@
 //! From `committed` it is taken back only where the other QEMU has not run it, or the one
 //! that it left does. `lost` is one of which nobody knows where the guest is, or that is in neither.
 //!
-//! Transfers that have not ended are read with the roll, and changed with it.
+//! Transfers that have not ended are read with the registry, and changed with it.
 
 use std::path::PathBuf;
 

@@ -11,8 +11,8 @@ use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
 use crate::Storage;
+use crate::handle::{DatastoreHandle, Found};
 use crate::marks::DatastoreRecord;
-use crate::shelf::{Found, Shelf};
 
 /// Refuses what is no name.
 pub fn check_name(what: &str, name: &str) -> Result<()> {
@@ -55,14 +55,14 @@ fn taken(location: &Location, datastore: &str) -> Error {
 impl Storage {
     /// All datastores, by name.
     pub fn list_datastores(&self) -> Result<Vec<Datastore>> {
-        let all = self.look_at_shelves();
-        all.iter().map(|(shelf, found)| self.view_datastore(shelf, found)).collect()
+        let all = self.look_at_handles();
+        all.iter().map(|(handle, found)| self.view_datastore(handle, found)).collect()
     }
 
     /// One datastore.
     pub fn show_datastore(&self, name: &str) -> Result<Datastore> {
-        let shelf = self.shelf(name)?;
-        self.view_datastore(&shelf, &shelf.look())
+        let handle = self.handle(name)?;
+        self.view_datastore(&handle, &handle.look())
     }
 
     /// Adds a datastore that exists and can be written to.
@@ -85,28 +85,28 @@ impl Storage {
             maintenance: None,
             mark: None,
         };
-        let shelf = self.new_shelf(record.clone());
+        let handle = self.new_handle(record.clone());
         // A device says so before it is opened, and a server after it.
-        self.check_is_no_disk(&shelf)?;
-        shelf.open().map_err(|error| {
+        self.check_is_no_disk(&handle)?;
+        handle.open().map_err(|error| {
             error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;
-        self.check_is_no_disk(&shelf)?;
+        self.check_is_no_disk(&handle)?;
         // A link or a mount leads to it by another path.
-        let same = |other: &Arc<Shelf>| other.is_same_directory(&shelf);
-        if let Some(known) = self.all_shelves().into_iter().find(same) {
-            return Err(taken(&shelf.record().location, known.name()));
+        let same = |other: &Arc<DatastoreHandle>| other.is_same_directory(&handle);
+        if let Some(known) = self.all_handles().into_iter().find(same) {
+            return Err(taken(&handle.record().location, known.name()));
         }
-        self.store.add_datastore(DatastoreRecord { mark: shelf.mark(), ..record })?;
-        lock(&self.shelves).insert(name.clone(), shelf.clone());
-        let location = &shelf.record().location;
+        self.store.add_datastore(DatastoreRecord { mark: handle.mark(), ..record })?;
+        lock(&self.handles).insert(name.clone(), handle.clone());
+        let location = &handle.record().location;
         tracing::info!(datastore = name, %location, "datastore added");
-        self.view_datastore(&shelf, &shelf.look())
+        self.view_datastore(&handle, &handle.look())
     }
 
     /// Forgets a datastore that nothing uses.
     pub fn remove_datastore(&self, name: &str) -> Result<Datastore> {
-        let shelf = self.shelf(name)?;
+        let handle = self.handle(name)?;
         let _claim = self.claims.alone(claim_of(name))?;
         let on_it = |one: &sterna_state::DiskRecord| one.datastore == name;
         if let Some(disk) = self.store.disks()?.into_iter().find(on_it) {
@@ -126,7 +126,7 @@ impl Storage {
         let moves = self.store.open_vm_moves()?;
         // What is left of one where nobody can see it stays there.
         let mut untidy = self.store.untidy_vm_moves()?;
-        untidy.retain(|_| shelf.problem().is_none());
+        untidy.retain(|_| handle.problem().is_none());
         if let Some(one) = moves.iter().chain(&untidy).find(|one| one.to == name) {
             let (id, vm) = (one.id, &one.vm);
             let message =
@@ -136,9 +136,9 @@ impl Storage {
             return Err(Error::in_use(message).hint(hint));
         }
         self.users.ask(|user| user.check_datastore_unused(name))?;
-        let gone = self.view_datastore(&shelf, &shelf.look())?;
+        let gone = self.view_datastore(&handle, &handle.look())?;
         self.store.remove_datastore(name)?;
-        lock(&self.shelves).remove(name);
+        lock(&self.handles).remove(name);
         self.samples.forget(name);
         tracing::info!(datastore = name, "datastore removed");
         Ok(gone)
@@ -146,15 +146,15 @@ impl Storage {
 
     /// Puts a datastore in maintenance, or ends that.
     pub fn set_maintenance(&self, name: &str, maintenance: bool) -> Result<Datastore> {
-        let shelf = self.shelf(name)?;
+        let handle = self.handle(name)?;
         // Whoever puts something there now shares it; what comes later is refused.
         let _claim = self.claims.shared(claim_of(name))?;
-        if shelf.is_in_maintenance() != maintenance {
+        if handle.is_in_maintenance() != maintenance {
             self.store.set_maintenance(name, maintenance.then(clock::now))?;
-            shelf.set_maintenance(maintenance);
+            handle.set_maintenance(maintenance);
             tracing::info!(datastore = name, maintenance, "maintenance changed");
         }
-        self.view_datastore(&shelf, &shelf.look())
+        self.view_datastore(&handle, &handle.look())
     }
 
     /// The location, with a directory in the state directory for an emulated array
@@ -189,8 +189,12 @@ impl Storage {
         Ok(())
     }
 
-    fn view_datastore(&self, shelf: &Shelf, found: &Found) -> Result<Datastore> {
-        let record = shelf.record();
+    fn view_datastore(
+        &self,
+        handle: &DatastoreHandle,
+        found: &Found,
+    ) -> Result<Datastore> {
+        let record = handle.record();
         let disks = self.store.disks()?;
         let disks = disks.iter().filter(|disk| disk.datastore == record.name).count();
         let space = found.as_ref().ok();
@@ -204,12 +208,12 @@ impl Storage {
             },
             location: record.location.to_string(),
             shape: record.shape.as_ref().map(ToString::to_string),
-            backing: shelf.backing(),
+            backing: handle.backing(),
             capacity: space.map(|space| space.capacity),
             free: space.map(|space| space.free),
             disks: disks as u64,
             problem: found.as_ref().err().cloned(),
-            maintenance: shelf.is_in_maintenance(),
+            maintenance: handle.is_in_maintenance(),
         })
     }
 }

@@ -17,7 +17,7 @@ use sterna_telemetry::figures::{RECENT, summarized};
 use crate::Storage;
 use crate::claims::Claim;
 use crate::datastores::claim_of as datastore_claim;
-use crate::shelf::Shelf;
+use crate::handle::DatastoreHandle;
 
 /// Disks are made of sectors.
 pub(crate) const SECTOR: u64 = 512;
@@ -95,17 +95,17 @@ impl Storage {
     pub fn make_disk(&self, mut record: DiskRecord, role: Role) -> Result<Disk> {
         let DiskRecord { size, provision: wanted, .. } = record;
         self.check_open_files(&record.name)?;
-        let shelf = self.shelf(&record.datastore)?;
-        shelf.must_answer()?;
-        let store = shelf.open()?;
-        let placing = self.placing(&shelf);
+        let handle = self.handle(&record.datastore)?;
+        handle.must_answer()?;
+        let store = handle.open()?;
+        let placing = self.placing(&handle);
         if placing.is_some() {
-            self.check_is_no_disk(&shelf)?;
+            self.check_is_no_disk(&handle)?;
         }
-        self.check_has_no_other_name(&shelf, &store)?;
+        self.check_has_no_other_name(&handle, &store)?;
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
-            .map_err(|error| shelf.refused(&error))?;
+            .map_err(|error| handle.refused(&error))?;
         let image = &created.image;
         // Filling takes minutes. Its sidecar says meanwhile that the place is taken.
         let placing = placing.filter(|_| wanted != Provision::ThickZeroed);
@@ -113,9 +113,9 @@ impl Storage {
             Provision::ThickZeroed => store.fill_zeroes(image, size, &mut |_| true),
             _ => Ok(()),
         };
-        let finished = zeroed.map_err(|error| shelf.refused(&error)).and_then(|()| {
-            record.image = file_of(&store, image, &shelf)?;
-            self.begin(&record, image, &shelf)
+        let finished = zeroed.map_err(|error| handle.refused(&error)).and_then(|()| {
+            record.image = file_of(&store, image, &handle)?;
+            self.begin(&record, image, &handle)
         });
         drop(placing);
         if let Err(error) = finished {
@@ -148,7 +148,7 @@ impl Storage {
         &self,
         record: &DiskRecord,
         image: &ImageSpec,
-        shelf: &Shelf,
+        handle: &DatastoreHandle,
     ) -> Result<()> {
         self.check_open_files(&record.name)?;
         let disk = DiskSpec {
@@ -156,7 +156,7 @@ impl Storage {
             name: record.name.clone(),
             size: record.size,
             image: image.clone(),
-            budget: shelf.budget(),
+            budget: handle.budget(),
             unnamed: self.is_hidden(record.id)?,
             keeps_room: record.provision != Provision::Thin,
         };
@@ -169,7 +169,7 @@ impl Storage {
         lock(&self.served).insert(record.id, served);
         if attached.is_ok() {
             self.attach_again(record);
-            self.know_again(record, shelf);
+            self.know_again(record, handle);
         }
         attached
     }
@@ -187,10 +187,10 @@ impl Storage {
         &self,
         record: &DiskRecord,
         image: &ImageSpec,
-        shelf: &Shelf,
+        handle: &DatastoreHandle,
     ) -> Result<()> {
         self.store.add_disk(record.clone())?;
-        let served = self.serve_disk(record, image, shelf);
+        let served = self.serve_disk(record, image, handle);
         if served.is_err() {
             lock(&self.served).remove(&record.id);
             self.store.remove_disk(record.id)?;
@@ -204,9 +204,9 @@ impl Storage {
             self.claims.alone(claim_of(name))?,
             self.claims.shared(datastore_claim(datastore))?,
         ];
-        let shelf = self.shelf(datastore)?;
-        shelf.check_takes_new()?;
-        self.check_is_no_disk(&shelf)?;
+        let handle = self.handle(datastore)?;
+        handle.check_takes_new()?;
+        self.check_is_no_disk(&handle)?;
         match self.store.disk(name)? {
             Some(_) => Err(Error::exists("disk", name)),
             None => Ok(claims),
@@ -227,7 +227,7 @@ impl Storage {
     /// A disk as the API shows it, with what its users add to it.
     pub fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
         let problem = self.problem_of(record.id);
-        let shelf = self.shelf(&record.datastore)?;
+        let handle = self.handle(&record.datastore)?;
         let stats = match problem {
             None => self.engine.stats(record.id).ok(),
             Some(_) => None,
@@ -250,8 +250,8 @@ impl Storage {
             uris: places.map(|place| place.uri(&record.name)).collect(),
             id: record.id.to_string(),
             size: record.size,
-            image: place_of(&shelf.record().location, &record.image),
-            allocated: shelf.allocated(&record.image, record.size),
+            image: place_of(&handle.record().location, &record.image),
+            allocated: handle.allocated(&record.image, record.size),
             provision: record.provision,
             imported: record.imported,
             generation: record.generation,
@@ -306,8 +306,12 @@ pub fn new_record(
     })
 }
 
-fn file_of(store: &Datastore, image: &ImageSpec, shelf: &Shelf) -> Result<String> {
-    store.file_of(image).map_err(|error| shelf.refused(&error))
+fn file_of(
+    store: &Datastore,
+    image: &ImageSpec,
+    handle: &DatastoreHandle,
+) -> Result<String> {
+    store.file_of(image).map_err(|error| handle.refused(&error))
 }
 
 /// Removes an image that did not become a disk.

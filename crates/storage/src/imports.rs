@@ -18,8 +18,8 @@ use sterna_state::DiskRecord;
 use crate::Storage;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
+use crate::handle::DatastoreHandle;
 use crate::patience::Patience;
-use crate::shelf::Shelf;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
 const RESOLVING: Duration = Duration::from_secs(2);
@@ -31,23 +31,23 @@ impl Storage {
         check_name("disk", name)?;
         let _claims = self.claim_new(name, datastore)?;
         self.check_open_files(name)?;
-        let shelf = self.shelf(datastore)?;
-        shelf.must_answer()?;
-        let (file, size) = find_image(&shelf, asked)?;
+        let handle = self.handle(datastore)?;
+        handle.must_answer()?;
+        let (file, size) = find_image(&handle, asked)?;
         self.check_unused(datastore, &file, asked)?;
-        check_unlocked(&shelf, &file)?;
-        let store = shelf.open()?;
-        let image = shelf.image(&file)?;
+        check_unlocked(&handle, &file)?;
+        let store = handle.open()?;
+        let image = handle.image(&file)?;
         let mut record = new_record(name, size, datastore, Provision::Thin)?;
-        self.take_identity(&mut record, &store, &image, &shelf)?;
+        self.take_identity(&mut record, &store, &image, &handle)?;
         let active = identity(&record, record.generation, Role::Active);
-        store.adopt(&file, &active).map_err(|error| shelf.refused(&error))?;
+        store.adopt(&file, &active).map_err(|error| handle.refused(&error))?;
         if store.is_thick(&image, size) {
             record.provision = Provision::Thick;
         }
         record.image = file;
         record.imported = true;
-        if let Err(error) = self.begin(&record, &image, &shelf) {
+        if let Err(error) = self.begin(&record, &image, &handle) {
             // Its bytes are as they were; its sidecar says that nobody has it.
             let retired = Identity { role: Role::Retired, ..active };
             let _ = store.write_sidecar(&image, &retired);
@@ -85,7 +85,7 @@ impl Storage {
         record: &mut DiskRecord,
         store: &Datastore,
         image: &ImageSpec,
-        shelf: &Shelf,
+        handle: &DatastoreHandle,
     ) -> Result<()> {
         let found = match store.read_sidecar(image, record.size) {
             Ok(found) => found,
@@ -93,7 +93,7 @@ impl Storage {
                 source: SidecarError::Missing | SidecarError::Damaged(_),
                 ..
             }) => return Ok(()),
-            Err(error) => return Err(shelf.refused(&error)),
+            Err(error) => return Err(handle.refused(&error)),
         };
         if found.role != Role::Retired {
             let (what, or_else) = match found.role {
@@ -126,23 +126,23 @@ impl Storage {
             // On a device or an export, this removes the sidecar alone.
             _ => {
                 let removed = store.remove_image(image, found.size, None);
-                removed.map_err(|it| shelf.refused(&it))
+                removed.map_err(|it| handle.refused(&it))
             }
         }
     }
 }
 
 /// The file's name in its datastore, and the size of a disk made of it.
-fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
-    let location = &shelf.record().location;
+fn find_image(handle: &DatastoreHandle, file: &str) -> Result<(String, u64)> {
+    let location = &handle.record().location;
     let Some(directory) = location.directory() else {
         // One place has many spellings.
         if file.parse().as_ref() != Ok(location) {
-            let message = format!("datastore {} holds {location} alone", shelf.name());
+            let message = format!("datastore {} holds {location} alone", handle.name());
             return Err(Error::invalid(message).hint(format!("import {location}")));
         }
-        shelf.open()?;
-        let space = shelf.space().map(|space| space.capacity);
+        handle.open()?;
+        let space = handle.space().map(|space| space.capacity);
         let size = space.ok_or_else(|| {
             Error::unavailable(format!("the size of {location} is unknown"))
         })?;
@@ -162,7 +162,8 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         }
     };
     let Some(name) = name.filter(|name| !name.contains('/')) else {
-        let message = format!("{file} is not in datastore {} ({location})", shelf.name());
+        let message =
+            format!("{file} is not in datastore {} ({location})", handle.name());
         return Err(Error::invalid(message).hint(
             "Sterna imports an image in place: choose or add the datastore that holds \
              it",
@@ -175,7 +176,7 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         return Err(is_link(&path));
     }
     // One whose name is too long, before all else is asked of it.
-    shelf.image(&name)?;
+    handle.image(&name)?;
     if !metadata.is_file() {
         let message = format!("{} is not a regular file", path.display());
         return Err(Error::invalid(message).hint("give a raw file"));
@@ -201,8 +202,8 @@ fn is_link(path: &Path) -> Error {
 }
 
 /// Refuses a file that another program has locked.
-fn check_unlocked(shelf: &Shelf, file: &str) -> Result<()> {
-    let Some(directory) = shelf.record().location.directory() else { return Ok(()) };
+fn check_unlocked(handle: &DatastoreHandle, file: &str) -> Result<()> {
+    let Some(directory) = handle.record().location.directory() else { return Ok(()) };
     let path = directory.join(file);
     let unreadable = unreadable(&path);
     let opened = File::open(&path).map_err(&unreadable)?;

@@ -34,8 +34,8 @@ use sterna_os::{lock, random};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
+use crate::handle::DatastoreHandle;
 use crate::patience::Patience;
-use crate::shelf::Shelf;
 
 /// How long a server may take to say what its export is, with a look through all open files
 /// (2 s at most) while somebody is connected to it. A connection to another continent, not
@@ -69,7 +69,7 @@ impl Storage {
     /// Keeps others from looking for a place on a device or a server, until what goes there
     /// is recorded: two that look at once would both find that nothing is there. Directories
     /// need no such thing.
-    pub fn placing(&self, to: &Shelf) -> Option<MutexGuard<'_, ()>> {
+    pub fn placing(&self, to: &DatastoreHandle) -> Option<MutexGuard<'_, ()>> {
         (!to.is_shared()).then(|| lock(&self.placing))
     }
 
@@ -79,7 +79,7 @@ impl Storage {
     }
 
     /// Refuses a datastore that is a disk, or shares bytes with one.
-    pub fn check_is_no_disk(&self, to: &Shelf) -> Result<()> {
+    pub fn check_is_no_disk(&self, to: &DatastoreHandle) -> Result<()> {
         let location = &to.record().location;
         if self.exports(location) {
             let message = format!(
@@ -111,7 +111,7 @@ impl Storage {
     /// writing: it may be the one that gives that image its other name.
     pub fn check_has_no_other_name(
         &self,
-        to: &Shelf,
+        to: &DatastoreHandle,
         store: &Arc<Datastore>,
     ) -> Result<()> {
         if store.holds_many() {
@@ -137,7 +137,11 @@ impl Storage {
     }
 
     /// Refuses a server that passes on a disk of ours.
-    fn check_passes_no_disk_on(&self, to: &Shelf, store: &Arc<Datastore>) -> Result<()> {
+    fn check_passes_no_disk_on(
+        &self,
+        to: &DatastoreHandle,
+        store: &Arc<Datastore>,
+    ) -> Result<()> {
         let disks = self.store.disks()?;
         let ids: Vec<DiskId> = disks.iter().map(|disk| disk.id).collect();
         let mut heard = self.hear(to, store, &ids)?;
@@ -163,7 +167,7 @@ impl Storage {
     /// Asks a server what its export is, and reads from it.
     fn hear(
         &self,
-        to: &Shelf,
+        to: &DatastoreHandle,
         store: &Arc<Datastore>,
         disks: &[DiskId],
     ) -> Result<Heard> {
@@ -186,7 +190,7 @@ impl Storage {
         Ok(Heard { says, came: came.filter(|_| is_read) })
     }
 
-    fn check_shares_nothing(&self, to: &Shelf, ground: &Ground) -> Result<()> {
+    fn check_shares_nothing(&self, to: &DatastoreHandle, ground: &Ground) -> Result<()> {
         let (name, location) = (to.name(), &to.record().location);
         for one in self.precious(name)? {
             let Some(shared) = ground.shares(&one.ground) else { continue };
@@ -214,7 +218,7 @@ impl Storage {
     /// lie on.
     fn precious(&self, but_on: &str) -> Result<Vec<Precious>> {
         let of_device = |name: &str| {
-            let store = self.shelf(name).ok()?.get().ok()?;
+            let store = self.handle(name).ok()?.get().ok()?;
             store.ground().cloned()
         };
         let mut all = Vec::new();
@@ -252,14 +256,14 @@ fn picked(size: u64) -> Result<Vec<Range<u64>>> {
     (0..READS).map(pick).collect()
 }
 
-fn silent(to: &Shelf) -> Error {
+fn silent(to: &DatastoreHandle) -> Error {
     let (name, seconds) = (to.name(), ASKING.as_secs());
     let message =
         format!("datastore {name} cannot be used: it has not answered for {seconds} s");
     Error::unavailable(message).hint("repair this; Sterna tries again every few seconds")
 }
 
-fn is_open(disk: &DiskRecord, to: &Shelf, opener: &Opener) -> Error {
+fn is_open(disk: &DiskRecord, to: &DatastoreHandle, opener: &Opener) -> Error {
     let (disk, name) = (&disk.name, to.name());
     let message = format!(
         "{opener} has the image of disk {disk} open for writing: datastore {name} may be \

@@ -4,7 +4,7 @@
 //! have a share of it. It never decides where a disk should be, and knows no move, class,
 //! machine or plan: those that use disks register as [`DiskUser`]s and are asked.
 //!
-//! Begin with `disks` (how a disk comes to be), `removals` (how it goes) and `shelf` (a
+//! Begin with `disks` (how a disk comes to be), `removals` (how it goes) and `handle` (a
 //! datastore, open or not).
 //!
 //! **Failures.** A datastore that cannot be reached is offline and tried again; its disks
@@ -18,6 +18,7 @@ pub mod commits;
 pub mod datastores;
 pub mod disks;
 pub(crate) mod gate;
+pub mod handle;
 pub mod hours;
 mod imports;
 mod itself;
@@ -31,7 +32,6 @@ pub mod recovery;
 pub(crate) mod refusals;
 mod removals;
 mod sampler;
-pub mod shelf;
 pub(crate) mod troubles;
 mod user;
 
@@ -52,10 +52,10 @@ use sterna_telemetry::samples::Samples;
 use self::claims::Claims;
 use self::disks::Served;
 use self::gate::Gate;
+use self::handle::DatastoreHandle;
 use self::lookout::Lookout;
 use self::places::Places;
 pub use self::sampler::sampling;
-use self::shelf::Shelf;
 pub use self::user::DiskUser;
 
 /// Datastores and disks.
@@ -75,7 +75,7 @@ pub struct Storage {
     /// Disks that clients cannot open yet.
     pub gate: Gate,
     /// Datastores, by name.
-    pub shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
+    pub handles: Mutex<BTreeMap<String, Arc<DatastoreHandle>>>,
     /// Disks that are served, and why others are not.
     pub served: Mutex<HashMap<DiskId, Served>>,
     /// The sockets of disks that are attached to one.
@@ -115,7 +115,7 @@ impl Storage {
             descriptors,
             claims: Claims::default(),
             gate: Gate::default(),
-            shelves: Mutex::default(),
+            handles: Mutex::default(),
             served: Mutex::default(),
             sockets: Mutex::default(),
             samples: Samples::default(),

@@ -21,7 +21,7 @@ const RATE_MOST: f64 = 1e9;
 impl Storage {
     /// Learns what a probe has found; says what is known of the device now.
     pub fn probed(&self, datastore: &str, found: &ProbeFound) -> Result<Device> {
-        self.shelf(datastore)?;
+        self.handle(datastore)?;
         let count = found.steps.len();
         if count > STEPS_MOST {
             let message = format!("{count} steps are more than a probe may have");

@@ -104,10 +104,10 @@ impl Storage {
         was_served: bool,
         held: Option<&HeldFile>,
     ) -> Result<bool> {
-        let shelf = self.shelf(&record.datastore)?;
-        shelf.must_answer()?;
-        let store = shelf.open()?;
-        let image = shelf.image(&record.image)?;
+        let handle = self.handle(&record.datastore)?;
+        handle.must_answer()?;
+        let store = handle.open()?;
+        let image = handle.image(&record.image)?;
         let is_there =
             || !store.holds_many() || store.allocated(&image, record.size).is_some();
         let ours = match store.read_sidecar(&image, record.size) {
@@ -131,9 +131,9 @@ impl Storage {
         if keep {
             // Nobody's truth any more, so that it can be imported again.
             let retired = identity(record, record.generation, Role::Retired);
-            shelf.identify(&record.image, &retired)?;
+            handle.identify(&record.image, &retired)?;
         } else {
-            shelf.remove(&record.image, record.size, held.map(HeldFile::identity))?;
+            handle.remove(&record.image, record.size, held.map(HeldFile::identity))?;
         }
         Ok(keep)
     }

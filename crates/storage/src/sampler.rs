@@ -57,9 +57,9 @@ impl Storage {
         class_of: impl Fn(DiskId) -> Option<ClassId>,
     ) -> Result<Tick, EngineError> {
         let stores: Vec<(String, Arc<Budget>)> = self
-            .all_shelves()
+            .all_handles()
             .iter()
-            .map(|shelf| (shelf.name().to_owned(), shelf.budget()))
+            .map(|handle| (handle.name().to_owned(), handle.budget()))
             .collect();
         let name_of = |pool: &Arc<Pool>| {
             let found = stores.iter().find(|(_, budget)| budget.is(pool));

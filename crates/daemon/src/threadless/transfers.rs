@@ -52,8 +52,8 @@ fn transfers_without_threads(place: &Path) {
     let entries = || ["one", "other"].map(transfer).map(Entry::Transfer).to_vec();
     let store = &running.daemon.storage.store;
     store.enter(entries()).expect("transfers");
-    let roll = store.roll().expect("the roll");
-    let refused = planner.start_entered(&roll.transfers[1..]).expect_err("no thread");
+    let registry = store.registry().expect("the roll");
+    let refused = planner.start_entered(&registry.transfers[1..]).expect_err("no thread");
     assert!(refused.to_string().contains("cannot start a thread"), "{refused}");
     until("both to stay", || states()[1..] == [TransferState::Cancelled; 2]);
     let all = planner.list_transfers().expect("the state");

@@ -54,8 +54,8 @@ impl Driver {
     /// Refuses a datastore's directory that is not what it was: there may be another file
     /// of that name. A disk may be released to a directory of no datastore as well.
     fn check_place(&self) -> Result<(), Error> {
-        match self.machines.storage.shelf(&self.record.to) {
-            Ok(shelf) => shelf.open().map(drop),
+        match self.machines.storage.handle(&self.record.to) {
+            Ok(handle) => handle.open().map(drop),
             Err(_) => Ok(()),
         }
     }

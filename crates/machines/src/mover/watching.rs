@@ -6,7 +6,7 @@ use sterna_core::guard::Observation;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 use sterna_core::mover::{Failure, Job, Watched};
-use sterna_moves::{Post, first_allowance};
+use sterna_moves::{GuardRunner, first_allowance};
 use tokio::time::Instant;
 
 use super::Driver;
@@ -59,14 +59,15 @@ impl Driver {
         left: u64,
     ) -> (Allowance, Option<Guarding>) {
         let guard = &self.record.guard;
-        let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);
+        let is_another =
+            self.runner.as_ref().is_none_or(|runner| runner.asked() != guard);
         if is_another {
-            self.post = (!guard.is_none()).then(|| Post::of_qemu(guard));
+            self.runner = (!guard.is_none()).then(|| GuardRunner::of_qemu(guard));
         }
-        match self.post.as_mut().filter(|_| !self.record.paused) {
-            Some(post) => {
-                let allowance = post.step(seen, left);
-                (allowance, Some(post.report(self.record.id, allowance)))
+        match self.runner.as_mut().filter(|_| !self.record.paused) {
+            Some(runner) => {
+                let allowance = runner.step(seen, left);
+                (allowance, Some(runner.report(self.record.id, allowance)))
             }
             None => (Allowance::default(), None),
         }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sterna_api::{Automation, DrsSettings, Result};
 use sterna_core::place::hosts::{Acted, Advice, Carrier, Recommended, Wish, act};
 use sterna_os::lock;
-use sterna_state::{Entry, Roll, SeatRecord};
+use sterna_state::{Entry, Registry, SeatRecord};
 
 use super::hold;
-use super::round::{now, trail};
+use super::round::{history, now};
 use super::scene::Scene;
 use super::transfers::Asked;
 use crate::Planner;
@@ -39,14 +39,14 @@ impl Planner {
     /// Carries out what is recommended, as far as that is wished.
     pub(super) fn act_on(
         self: &Arc<Self>,
-        roll: &Roll,
+        registry: &Registry,
         scene: &Scene,
         advice: &Advice,
         held: bool,
     ) -> Result<()> {
         let mut qemu = Qemu { planner: self, scene };
-        let under_way = roll.transfers.len();
-        match act(advice, wish(&roll.settings), held, under_way, &mut qemu) {
+        let under_way = registry.transfers.len();
+        match act(advice, wish(&registry.settings), held, under_way, &mut qemu) {
             Acted::Nothing => Ok(()),
             Acted::Begun(one) => {
                 let (vm, to) = (&scene.vms[one.vm], &scene.hosts[one.to]);
@@ -63,18 +63,24 @@ impl Planner {
 
     /// A machine stays for a while, because it could not be moved.
     fn note_failure(&self, vm: &str, why: &str) -> Result<()> {
-        let noted = self.drs.ledger.change(&mut |roll| {
-            let Some(seat) = roll.seats.iter().find(|seat| seat.vm == vm) else {
+        let noted = self.drs.ledger.change(&mut |registry| {
+            let Some(assignment) =
+                registry.assignments.iter().find(|assignment| assignment.vm == vm)
+            else {
                 return Ok(Vec::new());
             };
-            let Some(host) = &seat.host else { return Ok(Vec::new()) };
+            let Some(host) = &assignment.host else { return Ok(Vec::new()) };
             let mut state = lock(&self.drs.state);
-            state.settle(roll);
+            state.settle(registry);
             state.failures.insert(vm.to_owned(), why.to_owned());
-            state.calm.failed(now(), vm, host, &hold(&roll.settings));
-            let mut known = state.calm.histories();
-            let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
-            Ok(vec![Entry::Seat(SeatRecord { trail: kept, ..seat.clone() })])
+            state.cooldowns.failed(now(), vm, host, &hold(&registry.settings));
+            let mut known = state.cooldowns.histories();
+            let kept =
+                known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
+            Ok(vec![Entry::Assignment(SeatRecord {
+                history: kept,
+                ..assignment.clone()
+            })])
         });
         noted.map(drop)
     }

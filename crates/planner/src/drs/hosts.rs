@@ -6,11 +6,11 @@ use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_machines::claim_of;
 use sterna_os::{clock, lock, program};
-use sterna_state::{Entry, HostRecord, Roll, SeatRecord};
+use sterna_state::{Entry, HostRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 
 use super::hold;
-use super::round::{now, trail};
+use super::round::{history, now};
 use super::rules::check_rules;
 use super::scene::Scene;
 use super::view::{amounts, loads};
@@ -21,18 +21,18 @@ const HOSTS_MAX: usize = 1024;
 
 impl Planner {
     /// What there is, and what was seen of it.
-    pub(super) fn drs_scene(&self) -> Result<(Roll, Scene)> {
-        let roll = self.drs.ledger.read()?;
+    pub(super) fn drs_scene(&self) -> Result<(Registry, Scene)> {
+        let registry = self.drs.ledger.read()?;
         let mut state = lock(&self.drs.state);
-        state.settle(&roll);
-        let scene = Scene::of(&roll, &state, now());
-        Ok((roll, scene))
+        state.settle(&registry);
+        let scene = Scene::of(&registry, &state, now());
+        Ok((registry, scene))
     }
 
     /// All hosts, by name.
     pub fn list_hosts(&self) -> Result<Vec<Host>> {
-        let (roll, scene) = self.drs_scene()?;
-        Ok(view_hosts(&roll, &scene))
+        let (registry, scene) = self.drs_scene()?;
+        Ok(view_hosts(&registry, &scene))
     }
 
     /// One host.
@@ -57,11 +57,11 @@ impl Planner {
             program: None,
             added: clock::now(),
         };
-        self.drs.ledger.change(&mut |roll| {
-            if roll.hosts.iter().any(|host| host.name == *name) {
+        self.drs.ledger.change(&mut |registry| {
+            if registry.hosts.iter().any(|host| host.name == *name) {
                 return Err(Error::exists("host", name));
             }
-            if roll.hosts.len() >= HOSTS_MAX {
+            if registry.hosts.len() >= HOSTS_MAX {
                 let message = format!("there are {HOSTS_MAX} hosts already");
                 return Err(Error::invalid(message).hint("remove one first"));
             }
@@ -75,8 +75,8 @@ impl Planner {
     pub fn set_host_program(&self, name: &str, request: &HostProgram) -> Result<Host> {
         let program = request.program.as_ref().map(PathBuf::from);
         program.as_deref().map_or(Ok(()), check_program)?;
-        self.drs.ledger.change(&mut |roll| {
-            let known = roll.hosts.iter().find(|host| host.name == name);
+        self.drs.ledger.change(&mut |registry| {
+            let known = registry.hosts.iter().find(|host| host.name == name);
             let known = known.ok_or_else(|| Error::not_found("host", name))?;
             Ok(vec![Entry::Host(HostRecord {
                 program: program.clone(),
@@ -91,17 +91,18 @@ impl Planner {
     pub fn remove_host(&self, name: &str) -> Result<Host> {
         let gone = self.show_host(name)?;
         let vms = self.vm_names()?;
-        self.drs.ledger.change(&mut |roll| {
-            let on_it = |seat: &&SeatRecord| seat.host.as_deref() == Some(name);
-            if let Some(seat) = roll.seats.iter().find(on_it) {
-                let message = format!("vm {} is on host {name}", seat.vm);
+        self.drs.ledger.change(&mut |registry| {
+            let on_it =
+                |assignment: &&SeatRecord| assignment.host.as_deref() == Some(name);
+            if let Some(assignment) = registry.assignments.iter().find(on_it) {
+                let message = format!("vm {} is on host {name}", assignment.vm);
                 let hint = format!(
                     "migrate the VM, and record its host: `sterna host assign HOST {}`",
-                    seat.vm
+                    assignment.vm
                 );
                 return Err(Error::in_use(message).hint(hint));
             }
-            let goes = roll.transfers.iter().find(|one| one.design.to == name);
+            let goes = registry.transfers.iter().find(|one| one.design.to == name);
             if let Some(one) = goes {
                 let message = format!("VM {} is being migrated to host {name}", one.vm);
                 let hint = format!(
@@ -113,7 +114,7 @@ impl Planner {
             let names_it = |rule: &&sterna_state::RuleRecord| {
                 rule.hosts.iter().any(|host| host == name)
             };
-            if let Some(rule) = roll.rules.iter().find(names_it) {
+            if let Some(rule) = registry.rules.iter().find(names_it) {
                 let message = format!("rule {} names host {name}", rule.name);
                 let hint = format!(
                     "remove the rule first: `sterna drs rule remove {}`",
@@ -121,7 +122,7 @@ impl Planner {
                 );
                 return Err(Error::in_use(message).hint(hint));
             }
-            let mut next = roll.clone();
+            let mut next = registry.clone();
             next.hosts.retain(|host| host.name != name);
             check_admission(&next)?;
             check_rules(&next, &vms)?;
@@ -142,34 +143,36 @@ impl Planner {
         self.machines.vm_record(vm)?;
         self.check_no_transfer(vm)?;
         let mut recommended = false;
-        self.drs.ledger.change(&mut |roll| {
+        self.drs.ledger.change(&mut |registry| {
             if let Some(host) = &request.host
-                && !roll.hosts.iter().any(|one| one.name == *host)
+                && !registry.hosts.iter().any(|one| one.name == *host)
             {
                 return Err(Error::not_found("host", host));
             }
-            let seat = roll.seats.iter().find(|seat| seat.vm == vm);
-            let pool = seat.and_then(|seat| seat.pool.clone());
+            let assignment =
+                registry.assignments.iter().find(|assignment| assignment.vm == vm);
+            let pool = assignment.and_then(|assignment| assignment.pool.clone());
             let host = request.host.clone();
             let mut state = lock(&self.drs.state);
-            state.settle(roll);
+            state.settle(registry);
             let mut kept = None;
             if let Some(host) = &host {
                 recommended = state.was_told(vm, host);
                 if recommended {
-                    state.calm.moved(now(), vm, host, &hold(&roll.settings));
-                } else if state.calm.see(now(), vm, host) {
+                    state.cooldowns.moved(now(), vm, host, &hold(&registry.settings));
+                } else if state.cooldowns.see(now(), vm, host) {
                     tracing::info!(
                         vm,
                         host,
                         "a VM was assigned to a host without a recommendation"
                     );
                 }
-                let mut known = state.calm.histories();
-                kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
+                let mut known = state.cooldowns.histories();
+                kept =
+                    known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
             }
             let vm = vm.to_owned();
-            Ok(vec![Entry::Seat(SeatRecord { vm, host, pool, trail: kept })])
+            Ok(vec![Entry::Assignment(SeatRecord { vm, host, pool, history: kept })])
         })?;
         let host = request.host.clone();
         Ok(Placement { vm: vm.to_owned(), host, recommended })
@@ -189,27 +192,33 @@ fn check_program(path: &Path) -> Result<()> {
 }
 
 /// Hosts with their loads.
-pub(super) fn view_hosts(roll: &Roll, scene: &Scene) -> Vec<Host> {
+pub(super) fn view_hosts(registry: &Registry, scene: &Scene) -> Vec<Host> {
     let loads = loads(&scene.inventory);
     let view = |(record, load): (&HostRecord, &Amounts)| {
-        let on_it =
-            |seat: &&SeatRecord| seat.host.as_deref() == Some(record.name.as_str());
+        let on_it = |assignment: &&SeatRecord| {
+            assignment.host.as_deref() == Some(record.name.as_str())
+        };
         Host {
             name: record.name.clone(),
             cpu: record.cpu,
             memory: record.memory,
             load: amounts(*load),
-            vms: roll.seats.iter().filter(on_it).map(|seat| seat.vm.clone()).collect(),
+            vms: registry
+                .assignments
+                .iter()
+                .filter(on_it)
+                .map(|assignment| assignment.vm.clone())
+                .collect(),
             program: record.program.as_ref().map(|path| path.display().to_string()),
             added: record.added,
         }
     };
-    roll.hosts.iter().zip(&loads).map(view).collect()
+    registry.hosts.iter().zip(&loads).map(view).collect()
 }
 
 /// Refuses reservations that cannot be had.
-pub(super) fn check_admission(roll: &Roll) -> Result<()> {
-    let scene = Scene::of(roll, &super::State::default(), now());
+pub(super) fn check_admission(registry: &Registry) -> Result<()> {
+    let scene = Scene::of(registry, &super::State::default(), now());
     let inventory = Inventory { vms: Vec::new(), rules: Vec::new(), ..scene.inventory };
     admit(&inventory).map_err(|over| {
         let amount = |it: f64| match over.resource {

@@ -8,19 +8,19 @@ use std::sync::Mutex;
 
 use sterna_api::Result;
 use sterna_os::lock;
-use sterna_state::{Entry, Roll, Store};
+use sterna_state::{Entry, Registry, Store};
 
 /// A change: what is to be entered, given what is there. Nothing is, if it refuses.
-pub(super) type Change<'c> = &'c mut dyn FnMut(&Roll) -> Result<Vec<Entry>>;
+pub(super) type Change<'c> = &'c mut dyn FnMut(&Registry) -> Result<Vec<Entry>>;
 
-/// Who keeps the roll.
+/// Who keeps the registry.
 pub(super) trait Ledger: Send + Sync {
     /// All of it, as of one moment.
-    fn read(&self) -> Result<Roll>;
+    fn read(&self) -> Result<Registry>;
 
     /// Makes a change, alone: what it was given is what is there until it is made. Gives
     /// what is there then.
-    fn change(&self, change: Change<'_>) -> Result<Roll>;
+    fn change(&self, change: Change<'_>) -> Result<Registry>;
 }
 
 /// This daemon's own state, which nobody else writes.
@@ -36,11 +36,11 @@ impl Local {
 }
 
 impl Ledger for Local {
-    fn read(&self) -> Result<Roll> {
-        Ok(self.store.roll()?)
+    fn read(&self) -> Result<Registry> {
+        Ok(self.store.registry()?)
     }
 
-    fn change(&self, change: Change<'_>) -> Result<Roll> {
+    fn change(&self, change: Change<'_>) -> Result<Registry> {
         let _turn = lock(&self.turn);
         let entries = change(&self.read()?)?;
         self.store.enter(entries)?;

@@ -37,13 +37,13 @@ use sterna_state::Store;
 use self::demand::Seen;
 use self::ledger::{Ledger, Local};
 pub use self::round::looking;
-use self::transfers::Ways;
+use self::transfers::Sessions;
 
 /// What this process has of DRS.
 pub(crate) struct Drs {
     ledger: Box<dyn Ledger>,
     state: Mutex<State>,
-    ways: Ways,
+    sessions: Sessions,
 }
 
 /// What was seen so far.
@@ -51,7 +51,7 @@ pub(crate) struct Drs {
 struct State {
     /// By the machine's name.
     seen: HashMap<String, Seen>,
-    calm: Cooldowns,
+    cooldowns: Cooldowns,
     /// Seconds between two rounds; none before the first.
     round_s: u64,
     /// When it was looked last (seconds since 1970).
@@ -65,8 +65,8 @@ struct State {
 impl Drs {
     /// Nothing seen yet.
     pub(crate) fn new(store: Store) -> Drs {
-        let (state, ways) = Default::default();
-        Drs { ledger: Box::new(Local::new(store)), state, ways }
+        let (state, sessions) = Default::default();
+        Drs { ledger: Box::new(Local::new(store)), state, sessions }
     }
 }
 

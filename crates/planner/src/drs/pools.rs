@@ -4,7 +4,7 @@ use sterna_api::{AskTerms, ChangePool, CreatePool, Error, Pool, PoolTerms, Resul
 use sterna_core::place::hosts::{Amounts, entitled};
 use sterna_machines::claim_of;
 use sterna_os::clock;
-use sterna_state::{Entry, PoolRecord, Roll, SeatRecord};
+use sterna_state::{Entry, PoolRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 
 use super::hosts::check_admission;
@@ -21,8 +21,8 @@ const SHARES_MAX: u32 = 1_000_000;
 impl Planner {
     /// All pools, each behind the one that it is in.
     pub fn list_pools(&self) -> Result<Vec<Pool>> {
-        let (roll, scene) = self.drs_scene()?;
-        Ok(view_pools(&roll, &scene))
+        let (registry, scene) = self.drs_scene()?;
+        Ok(view_pools(&registry, &scene))
     }
 
     /// One pool.
@@ -42,18 +42,18 @@ impl Planner {
             memory: terms(PoolTerms::default(), &request.memory)?,
             created: clock::now(),
         };
-        self.drs.ledger.change(&mut |roll| {
-            if roll.pools.iter().any(|pool| pool.name == *name) {
+        self.drs.ledger.change(&mut |registry| {
+            if registry.pools.iter().any(|pool| pool.name == *name) {
                 return Err(Error::exists("pool", name));
             }
-            if roll.pools.len() >= POOLS_MAX {
+            if registry.pools.len() >= POOLS_MAX {
                 let message = format!("there are {POOLS_MAX} pools already");
                 return Err(Error::invalid(message).hint("delete one first"));
             }
             if let Some(parent) = &record.parent {
-                pool_of(roll, parent)?;
+                pool_of(registry, parent)?;
             }
-            let mut next = roll.clone();
+            let mut next = registry.clone();
             next.pools.push(record.clone());
             check_admission(&next)?;
             Ok(vec![Entry::Pool(record.clone())])
@@ -70,12 +70,12 @@ impl Planner {
             claims.push(self.storage.claims.shared(claim_of(vm))?);
             self.machines.vm_record(vm)?;
         }
-        self.drs.ledger.change(&mut |roll| {
-            let old = pool_of(roll, name)?;
+        self.drs.ledger.change(&mut |registry| {
+            let old = pool_of(registry, name)?;
             let (cpu, memory) =
                 (terms(old.cpu, &request.cpu)?, terms(old.memory, &request.memory)?);
             let record = PoolRecord { cpu, memory, ..old.clone() };
-            let mut next = roll.clone();
+            let mut next = registry.clone();
             next.pools.iter_mut().filter(|pool| pool.name == name).for_each(|pool| {
                 pool.clone_from(&record);
             });
@@ -83,16 +83,19 @@ impl Planner {
             let mut entries = vec![Entry::Pool(record)];
             if let Some(vm) = &request.add {
                 let pool = Some(name.to_owned());
-                entries.push(Entry::Seat(SeatRecord { pool, ..seat_of(roll, vm) }));
+                entries.push(Entry::Assignment(SeatRecord {
+                    pool,
+                    ..assignment_of(registry, vm)
+                }));
             }
             if let Some(vm) = &request.remove {
-                let seat = seat_of(roll, vm);
-                if seat.pool.as_deref() != Some(name) {
+                let assignment = assignment_of(registry, vm);
+                if assignment.pool.as_deref() != Some(name) {
                     let message = format!("vm {vm} is not in pool {name}");
                     let hint = format!("see `sterna drs pool show {name}`");
                     return Err(Error::invalid(message).hint(hint));
                 }
-                entries.push(Entry::Seat(SeatRecord { pool: None, ..seat }));
+                entries.push(Entry::Assignment(SeatRecord { pool: None, ..assignment }));
             }
             Ok(entries)
         })?;
@@ -103,9 +106,9 @@ impl Planner {
     /// Deletes a pool that no pool is in.
     pub fn delete_pool(&self, name: &str) -> Result<Pool> {
         let gone = self.show_pool(name)?;
-        self.drs.ledger.change(&mut |roll| {
+        self.drs.ledger.change(&mut |registry| {
             let inside = |pool: &&PoolRecord| pool.parent.as_deref() == Some(name);
-            if let Some(inner) = roll.pools.iter().find(inside) {
+            if let Some(inner) = registry.pools.iter().find(inside) {
                 let message = format!("pool {} is in pool {name}", inner.name);
                 let hint = format!(
                     "delete that pool first: `sterna drs pool delete {}`",
@@ -120,14 +123,19 @@ impl Planner {
     }
 }
 
-fn pool_of<'r>(roll: &'r Roll, name: &str) -> Result<&'r PoolRecord> {
-    let found = roll.pools.iter().find(|pool| pool.name == name);
+fn pool_of<'r>(registry: &'r Registry, name: &str) -> Result<&'r PoolRecord> {
+    let found = registry.pools.iter().find(|pool| pool.name == name);
     found.ok_or_else(|| Error::not_found("pool", name))
 }
 
-fn seat_of(roll: &Roll, vm: &str) -> SeatRecord {
-    let new = || SeatRecord { vm: vm.to_owned(), host: None, pool: None, trail: None };
-    roll.seats.iter().find(|seat| seat.vm == vm).cloned().unwrap_or_else(new)
+fn assignment_of(registry: &Registry, vm: &str) -> SeatRecord {
+    let new = || SeatRecord { vm: vm.to_owned(), host: None, pool: None, history: None };
+    registry
+        .assignments
+        .iter()
+        .find(|assignment| assignment.vm == vm)
+        .cloned()
+        .unwrap_or_else(new)
 }
 
 /// What becomes of terms if this is asked for.
@@ -154,9 +162,9 @@ fn terms(old: PoolTerms, asked: &AskTerms) -> Result<PoolTerms> {
     Ok(new)
 }
 
-fn view_pools(roll: &Roll, scene: &Scene) -> Vec<Pool> {
+fn view_pools(registry: &Registry, scene: &Scene) -> Vec<Pool> {
     let given = entitled(&scene.inventory);
-    let mut sums = vec![Amounts::default(); roll.pools.len()];
+    let mut sums = vec![Amounts::default(); registry.pools.len()];
     for (vm, given) in scene.inventory.vms.iter().zip(given) {
         let mut pool = vm.pool;
         while let Some(at) = pool {
@@ -165,18 +173,24 @@ fn view_pools(roll: &Roll, scene: &Scene) -> Vec<Pool> {
         }
     }
     let view = |record: &PoolRecord| {
-        let inside =
-            |seat: &&SeatRecord| seat.pool.as_deref() == Some(record.name.as_str());
+        let inside = |assignment: &&SeatRecord| {
+            assignment.pool.as_deref() == Some(record.name.as_str())
+        };
         Pool {
             name: record.name.clone(),
             parent: record.parent.clone(),
             cpu: record.cpu,
             memory: record.memory,
-            vms: roll.seats.iter().filter(inside).map(|seat| seat.vm.clone()).collect(),
+            vms: registry
+                .assignments
+                .iter()
+                .filter(inside)
+                .map(|assignment| assignment.vm.clone())
+                .collect(),
             entitled: at(&scene.pools, &record.name)
                 .map_or_else(Default::default, |at| amounts(sums[at])),
             created: record.created,
         }
     };
-    roll.pools.iter().map(view).collect()
+    registry.pools.iter().map(view).collect()
 }

@@ -10,7 +10,7 @@ use sterna_core::place::hosts::{Advice, VmHistory, advise, waits};
 use sterna_os::{clock, lock};
 use sterna_qemu::Usage;
 use sterna_runtime::tasks::Task;
-use sterna_state::{Roll, Trail};
+use sterna_state::{History, Registry};
 
 use super::State;
 use super::scene::{Scene, bounds};
@@ -40,18 +40,23 @@ pub(super) fn now() -> Nanos {
 
 impl State {
     /// Takes over what is kept of machines' moves, and forgets machines that are gone.
-    pub(super) fn settle(&mut self, roll: &Roll) {
+    pub(super) fn settle(&mut self, registry: &Registry) {
         let trails = || {
-            roll.seats.iter().filter_map(|it| Some((it.vm.as_str(), it.trail.as_ref()?)))
+            registry
+                .assignments
+                .iter()
+                .filter_map(|it| Some((it.vm.as_str(), it.history.as_ref()?)))
         };
         let kept: HashSet<&str> = trails().map(|(vm, _)| vm).collect();
-        self.calm.keep(|vm| kept.contains(vm));
-        trails().for_each(|(vm, trail)| self.calm.recall(vm.to_owned(), known(trail)));
-        let placed: HashSet<&str> = roll
-            .seats
+        self.cooldowns.keep(|vm| kept.contains(vm));
+        trails().for_each(|(vm, history)| {
+            self.cooldowns.recall(vm.to_owned(), known(history));
+        });
+        let placed: HashSet<&str> = registry
+            .assignments
             .iter()
-            .filter(|seat| seat.host.is_some())
-            .map(|seat| seat.vm.as_str())
+            .filter(|assignment| assignment.host.is_some())
+            .map(|assignment| assignment.vm.as_str())
             .collect();
         self.seen.retain(|vm, _| placed.contains(vm.as_str()));
     }
@@ -70,19 +75,19 @@ impl State {
     }
 
     /// Ends a round: what should be done by all that was seen.
-    fn judge(&mut self, roll: &Roll, now: Nanos) -> Judged {
-        self.settle(roll);
-        let (scene, advice) = self.advice(roll, now);
-        self.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
-        let held = self.calm.is_held(&super::hold(&roll.settings));
-        self.round_s = roll.settings.round_s;
+    fn judge(&mut self, registry: &Registry, now: Nanos) -> Judged {
+        self.settle(registry);
+        let (scene, advice) = self.advice(registry, now);
+        self.cooldowns.round(advice.moves.iter().any(|one| waits(one.goal)));
+        let held = self.cooldowns.is_held(&super::hold(&registry.settings));
+        self.round_s = registry.settings.round_s;
         Judged { scene, advice, held }
     }
 
     /// What there is, and what should be done.
-    pub(super) fn advice(&self, roll: &Roll, now: Nanos) -> (Scene, Advice) {
-        let scene = Scene::of(roll, self, now);
-        let advice = advise(&scene.inventory, &bounds(&roll.settings));
+    pub(super) fn advice(&self, registry: &Registry, now: Nanos) -> (Scene, Advice) {
+        let scene = Scene::of(registry, self, now);
+        let advice = advise(&scene.inventory, &bounds(&registry.settings));
         (scene, advice)
     }
 }
@@ -128,9 +133,13 @@ impl State {
 
 impl Planner {
     fn look_round(self: &Arc<Self>) -> Result<()> {
-        let roll = self.drs.ledger.read()?;
-        let on_a_host =
-            |vm: &str| roll.seats.iter().any(|seat| seat.vm == vm && seat.host.is_some());
+        let registry = self.drs.ledger.read()?;
+        let on_a_host = |vm: &str| {
+            registry
+                .assignments
+                .iter()
+                .any(|assignment| assignment.vm == vm && assignment.host.is_some())
+        };
         let mut records = self.storage.store.vms()?;
         records.retain(|vm| on_a_host(&vm.name));
         let usages = self.machines.vms.usages(&records);
@@ -142,32 +151,32 @@ impl Planner {
         });
         let judged: Vec<_> = judged.collect();
         let mut state = lock(&self.drs.state);
-        state.settle(&roll);
+        state.settle(&registry);
         judged.into_iter().for_each(|(vm, looked)| state.look(vm, at, looked));
         // Machines may have moved while they were asked.
-        let roll = self.drs.ledger.read()?;
+        let registry = self.drs.ledger.read()?;
         state.looked = Some(clock::now());
-        let Judged { scene, advice, held } = state.judge(&roll, now());
+        let Judged { scene, advice, held } = state.judge(&registry, now());
         drop(state);
-        self.act_on(&roll, &scene, &advice, held)
+        self.act_on(&registry, &scene, &advice, held)
     }
 }
 
 /// What is kept of a machine's moves, as `core` is told of it.
-pub(super) fn known(trail: &Trail) -> VmHistory {
+pub(super) fn known(history: &History) -> VmHistory {
     VmHistory {
-        host: trail.host.clone(),
-        moved: trail.moved.map(Nanos::from_secs),
-        times: trail.times,
-        foreign: trail.foreign.map(Nanos::from_secs),
-        failed: trail.failed.map(Nanos::from_secs),
+        host: history.host.clone(),
+        moved: history.moved.map(Nanos::from_secs),
+        times: history.times,
+        foreign: history.foreign.map(Nanos::from_secs),
+        failed: history.failed.map(Nanos::from_secs),
     }
 }
 
 /// The same, as it is kept.
-pub(super) fn trail(known: &VmHistory) -> Trail {
+pub(super) fn history(known: &VmHistory) -> History {
     let seconds = |at: Nanos| at.0 / 1_000_000_000;
-    Trail {
+    History {
         host: known.host.clone(),
         moved: known.moved.map(seconds),
         times: known.times,

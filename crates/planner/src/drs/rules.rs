@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sterna_api::{AddRule, Error, Result, Rule, RuleKind, Warning};
 use sterna_core::place::hosts::{self, Clash, Kind, clash};
 use sterna_os::clock;
-use sterna_state::{Entry, Roll, RuleRecord};
+use sterna_state::{Entry, Registry, RuleRecord};
 use sterna_storage::datastores::check_name;
 
 use super::scene::at;
@@ -17,8 +17,8 @@ const RULES_MAX: usize = 1024;
 impl Planner {
     /// All rules, by name.
     pub fn list_rules(&self) -> Result<Vec<Rule>> {
-        let roll = self.drs.ledger.read()?;
-        Ok(roll.rules.iter().map(|rule| view_rule(&roll, rule)).collect())
+        let registry = self.drs.ledger.read()?;
+        Ok(registry.rules.iter().map(|rule| view_rule(&registry, rule)).collect())
     }
 
     /// The rules that must hold and do not.
@@ -51,36 +51,37 @@ impl Planner {
             self.machines.vm_record(vm)?;
         }
         let vms = self.vm_names()?;
-        let roll = self.drs.ledger.change(&mut |roll| {
-            if roll.rules.iter().any(|rule| rule.name == record.name) {
+        let registry = self.drs.ledger.change(&mut |registry| {
+            if registry.rules.iter().any(|rule| rule.name == record.name) {
                 let message = format!("there is a rule {} already", record.name);
                 let hint = "choose another name, or see `sterna drs rule list`";
                 return Err(Error::new(sterna_api::ErrorCode::Exists, message).hint(hint));
             }
-            if roll.rules.len() >= RULES_MAX {
+            if registry.rules.len() >= RULES_MAX {
                 let message = format!("there are {RULES_MAX} rules already");
                 return Err(Error::invalid(message).hint("remove one first"));
             }
-            let known = |host: &&String| roll.hosts.iter().any(|one| one.name == **host);
+            let known =
+                |host: &&String| registry.hosts.iter().any(|one| one.name == **host);
             if let Some(host) = record.hosts.iter().find(|host| !known(host)) {
                 return Err(Error::not_found("host", host));
             }
-            let mut next = roll.clone();
+            let mut next = registry.clone();
             next.rules.push(record.clone());
             check_rules(&next, &vms)?;
             Ok(vec![Entry::AddRule(record.clone())])
         })?;
         tracing::info!(rule = record.name, "rule added");
-        Ok(view_rule(&roll, &record))
+        Ok(view_rule(&registry, &record))
     }
 
     /// Removes a rule.
     pub fn remove_rule(&self, name: &str) -> Result<Rule> {
         let mut gone = None;
-        self.drs.ledger.change(&mut |roll| {
-            let rule = roll.rules.iter().find(|rule| rule.name == name);
+        self.drs.ledger.change(&mut |registry| {
+            let rule = registry.rules.iter().find(|rule| rule.name == name);
             let rule = rule.ok_or_else(|| Error::not_found("rule", name))?;
-            gone = Some(view_rule(roll, rule));
+            gone = Some(view_rule(registry, rule));
             Ok(vec![Entry::RemoveRule(name.to_owned())])
         })?;
         tracing::info!(rule = name, "rule removed");
@@ -108,19 +109,20 @@ fn check_shape(rule: &RuleRecord) -> Result<()> {
 }
 
 /// Refuses rules that cannot all hold.
-pub(super) fn check_rules(roll: &Roll, vms: &[String]) -> Result<()> {
-    let names: Vec<String> = roll.hosts.iter().map(|host| host.name.clone()).collect();
+pub(super) fn check_rules(registry: &Registry, vms: &[String]) -> Result<()> {
+    let names: Vec<String> =
+        registry.hosts.iter().map(|host| host.name.clone()).collect();
     let told: Vec<hosts::Rule> =
-        roll.rules.iter().map(|rule| numbered(rule, vms, &names)).collect();
+        registry.rules.iter().map(|rule| numbered(rule, vms, &names)).collect();
     let Some(clash) = clash(&told, vms.len(), names.len()) else { return Ok(()) };
     let message = match clash {
         Clash::Apart { rule, vms: [one, other] } => format!(
             "other rules keep {} and {} together, and rule {} would keep them apart",
-            vms[one], vms[other], roll.rules[rule].name
+            vms[one], vms[other], registry.rules[rule].name
         ),
         Clash::TooMany { rule, hosts } => format!(
             "rule {} keeps {} VMs apart, and there are {hosts} hosts for them",
-            roll.rules[rule].name,
+            registry.rules[rule].name,
             told[rule].vms.len()
         ),
         Clash::Nowhere { vm } => format!(
@@ -149,9 +151,13 @@ fn numbered(rule: &RuleRecord, vms: &[String], hosts: &[String]) -> hosts::Rule 
 }
 
 /// Whether a rule holds, as far as it is known where its machines are.
-pub(super) fn holds(roll: &Roll, rule: &RuleRecord) -> bool {
-    let seats = roll.seats.iter().filter(|seat| rule.vms.contains(&seat.vm));
-    let on: Vec<&String> = seats.filter_map(|seat| seat.host.as_ref()).collect();
+pub(super) fn holds(registry: &Registry, rule: &RuleRecord) -> bool {
+    let assignments = registry
+        .assignments
+        .iter()
+        .filter(|assignment| rule.vms.contains(&assignment.vm));
+    let on: Vec<&String> =
+        assignments.filter_map(|assignment| assignment.host.as_ref()).collect();
     let different = on.iter().collect::<BTreeSet<_>>().len();
     match rule.kind {
         RuleKind::Affinity => different <= 1,
@@ -161,14 +167,14 @@ pub(super) fn holds(roll: &Roll, rule: &RuleRecord) -> bool {
     }
 }
 
-fn view_rule(roll: &Roll, rule: &RuleRecord) -> Rule {
+fn view_rule(registry: &Registry, rule: &RuleRecord) -> Rule {
     Rule {
         name: rule.name.clone(),
         kind: rule.kind,
         vms: rule.vms.clone(),
         hosts: rule.hosts.clone(),
         must: rule.must,
-        holds: holds(roll, rule),
+        holds: holds(registry, rule),
         created: rule.created,
     }
 }

@@ -6,7 +6,7 @@ use sterna_core::Nanos;
 use sterna_core::place::hosts::{
     Amounts, Bounds, Demand, Host, Inventory, Kind, Pinned, Pool, Rule, Terms, Vm,
 };
-use sterna_state::{Roll, RuleRecord, SeatRecord};
+use sterna_state::{Registry, RuleRecord, SeatRecord};
 
 use super::{State, hold};
 
@@ -30,20 +30,23 @@ pub(super) fn at(names: &[String], name: &str) -> Option<usize> {
 
 impl Scene {
     /// What there is, and what was seen of it.
-    pub(super) fn of(roll: &Roll, state: &State, now: Nanos) -> Scene {
-        let hosts: Vec<String> = roll.hosts.iter().map(|it| it.name.clone()).collect();
-        let pools: Vec<String> = roll.pools.iter().map(|it| it.name.clone()).collect();
+    pub(super) fn of(registry: &Registry, state: &State, now: Nanos) -> Scene {
+        let hosts: Vec<String> =
+            registry.hosts.iter().map(|it| it.name.clone()).collect();
+        let pools: Vec<String> =
+            registry.pools.iter().map(|it| it.name.clone()).collect();
         let place = |name: &Option<String>, names: &[String]| at(names, name.as_ref()?);
         let (mut vms, mut machines, mut stays) = (Vec::new(), Vec::new(), Vec::new());
-        for seat in &roll.seats {
-            let seated = Seated { seat, roll, state, now, hosts: &hosts, pools: &pools };
+        for assignment in &registry.assignments {
+            let seated =
+                Seated { assignment, registry, state, now, hosts: &hosts, pools: &pools };
             let Some((vm, why)) = seated.judge() else { continue };
             machines.push(vm);
             stays.push(why);
-            vms.push(seat.vm.clone());
+            vms.push(assignment.vm.clone());
         }
         let known: Vec<(String, Rule)> =
-            roll.rules.iter().filter_map(|it| rule(it, &vms, &hosts)).collect();
+            registry.rules.iter().filter_map(|it| rule(it, &vms, &hosts)).collect();
         let (rules, told) = known.into_iter().unzip();
         let pool = |it: &sterna_state::PoolRecord| Pool {
             parent: place(&it.parent, &pools),
@@ -54,8 +57,8 @@ impl Scene {
             capacity: Amounts { cpu: it.cpu, memory: it.memory as f64 },
         };
         let inventory = Inventory {
-            hosts: roll.hosts.iter().map(capacity).collect(),
-            pools: roll.pools.iter().map(pool).collect(),
+            hosts: registry.hosts.iter().map(capacity).collect(),
+            pools: registry.pools.iter().map(pool).collect(),
             vms: machines,
             rules: told,
         };
@@ -65,8 +68,8 @@ impl Scene {
 
 /// A machine of which it is to be said where it is and whether it stays.
 struct Seated<'s> {
-    seat: &'s SeatRecord,
-    roll: &'s Roll,
+    assignment: &'s SeatRecord,
+    registry: &'s Registry,
     state: &'s State,
     now: Nanos,
     hosts: &'s [String],
@@ -76,17 +79,18 @@ struct Seated<'s> {
 impl Seated<'_> {
     /// The machine, and why it stays; nothing if it is not known where it is.
     fn judge(&self) -> Option<(Vm, Option<String>)> {
-        let name = &self.seat.vm;
-        let going = self.roll.transfers.iter().find(|one| one.vm == *name);
+        let name = &self.assignment.vm;
+        let going = self.registry.transfers.iter().find(|one| one.vm == *name);
         // One that is on its way counts for where it goes: so that asking twice does not
         // send two into the same room.
-        let on = going.map(|one| &one.design.to).or(self.seat.host.as_ref())?;
+        let on = going.map(|one| &one.design.to).or(self.assignment.host.as_ref())?;
         let seen = self.state.seen.get(name);
         let problem = match seen {
             Some(seen) => seen.problem(),
             None => Some("the VM was not checked yet".into()),
         };
-        let calm = self.state.calm.pinned(self.now, name, &hold(&self.roll.settings));
+        let cooldowns =
+            self.state.cooldowns.pinned(self.now, name, &hold(&self.registry.settings));
         let stuck = seen.and_then(|seen| seen.unsendable());
         let nothing = Demand {
             mean: Amounts::default(),
@@ -95,7 +99,7 @@ impl Seated<'_> {
         };
         let vm = Vm {
             host: at(self.hosts, on)?,
-            pool: self.seat.pool.as_ref().and_then(|pool| at(self.pools, pool)),
+            pool: self.assignment.pool.as_ref().and_then(|pool| at(self.pools, pool)),
             size: seen.map(|it| it.size()).unwrap_or_default(),
             cpu: Terms::default(),
             memory: Terms::default(),
@@ -104,18 +108,18 @@ impl Seated<'_> {
                 (Some(_), ..) => Some(Pinned::Moving),
                 (None, Some(_), _) => Some(Pinned::NotSeen),
                 (None, None, Some(_)) => Some(Pinned::Unsendable),
-                (None, None, None) => calm.map(|(pinned, _)| pinned),
+                (None, None, None) => cooldowns.map(|(pinned, _)| pinned),
             },
         };
         let moves = going.map(|one| format!("already under way, by transfer {}", one.id));
-        let rests = || calm.map(|(why, until)| self.rests(why, until));
+        let rests = || cooldowns.map(|(why, until)| self.rests(why, until));
         Some((vm, moves.or(problem).or_else(|| stuck.cloned()).or_else(rests)))
     }
 
     /// Until when it stays, in words, and because of what.
     fn rests(&self, why: Pinned, until: Nanos) -> String {
         let text = waits(why, until.since(self.now).as_secs_f64());
-        let failure = self.state.failures.get(&self.seat.vm);
+        let failure = self.state.failures.get(&self.assignment.vm);
         match failure.filter(|_| why == Pinned::Failed) {
             Some(failure) => format!("{text}: {failure}"),
             None => text,

@@ -28,8 +28,8 @@ impl Planner {
         check("number of rounds", asked.hold.map(wide), HOLDS)?;
         check("cooldown in seconds", asked.cooldown_s, COOLDOWNS)?;
         check("number of moves", asked.moves, MOVES)?;
-        let roll = self.drs.ledger.change(&mut |roll| {
-            let old = roll.settings;
+        let registry = self.drs.ledger.change(&mut |registry| {
+            let old = registry.settings;
             Ok(vec![Entry::Settings(DrsSettings {
                 threshold: asked.threshold.unwrap_or(old.threshold),
                 round_s: asked.round_s.unwrap_or(old.round_s),
@@ -39,9 +39,9 @@ impl Planner {
                 automation: asked.automation.unwrap_or(old.automation),
             })])
         })?;
-        lock(&self.drs.state).round_s = roll.settings.round_s;
-        tracing::info!(settings = ?roll.settings, "DRS settings changed");
-        Ok(roll.settings)
+        lock(&self.drs.state).round_s = registry.settings.round_s;
+        tracing::info!(settings = ?registry.settings, "DRS settings changed");
+        Ok(registry.settings)
     }
 }
 

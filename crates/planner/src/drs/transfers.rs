@@ -4,9 +4,9 @@
 //! `fit` says whether a machine can go to a QEMU, `program` starts one, `stream` is the
 //! socket over which the guest goes there. `mover` carries out what `core::transfer`
 //! decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable (`ends`) and has the
-//! words for people (`words`); `stranded` has those without a thread; `way` is what is known of it meanwhile.
+//! words for people (`words`); `stranded` has those without a thread; `session` is what is known of it meanwhile.
 //!
-//! **Never two.** A transfer is entered in the roll before anything is done, and a machine
+//! **Never two.** A transfer is entered in the registry before anything is done, and a machine
 //! has one at most: so is said to all who would move the machine or its disks. From the
 //! commit on the machine is reached at the other QEMU; before that, only the old one may
 //! run it, and after that, only the new one. QEMU itself starts nothing
@@ -18,10 +18,10 @@ mod fit;
 mod mover;
 mod program;
 mod qemu;
+mod session;
 mod stranded;
 mod stream;
 mod view;
-mod way;
 mod words;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ use sterna_os::clock;
 use sterna_state::{Entry, TransferDesign, TransferRecord, TransferStep};
 
 use self::fit::socket_of;
+pub(super) use self::session::Sessions;
 use self::stream::Stream;
-pub(super) use self::way::Ways;
 use super::hold;
 use super::scene::Scene;
 use crate::Planner;
@@ -57,7 +57,7 @@ pub(super) struct Asked {
 
 /// A machine that goes from one host to another, and why.
 #[derive(Clone, Debug)]
-struct Leg {
+struct SwapHalf {
     vm: String,
     from: String,
     to: String,
@@ -66,16 +66,16 @@ struct Leg {
 }
 
 /// Both machines of a recommendation, or the one.
-fn legs(scene: &Scene, one: &Recommended) -> Vec<Leg> {
-    let leg = |vm: usize, from: usize, to: usize| Leg {
+fn halves(scene: &Scene, one: &Recommended) -> Vec<SwapHalf> {
+    let half = |vm: usize, from: usize, to: usize| SwapHalf {
         vm: scene.vms[vm].clone(),
         from: scene.hosts[from].clone(),
         to: scene.hosts[to].clone(),
         reason: scene.aim(one.goal, one.from),
         priority: one.priority,
     };
-    let back = one.back.map(|back| leg(back, one.to, one.from));
-    [leg(one.vm, one.from, one.to)].into_iter().chain(back).collect()
+    let back = one.back.map(|back| half(back, one.to, one.from));
+    [half(one.vm, one.from, one.to)].into_iter().chain(back).collect()
 }
 
 impl Planner {
@@ -88,15 +88,16 @@ impl Planner {
         let vm = &request.vm;
         self.machines.vm_record(vm)?;
         self.check_no_transfer(vm)?;
-        let found = self.with_drs(|roll, state| {
-            let (scene, advice) = state.advice(roll, super::round::now());
+        let found = self.with_drs(|registry, state| {
+            let (scene, advice) = state.advice(registry, super::round::now());
             let named = |at: usize| scene.vms[at] == *vm;
             let of_it = |one: &&Recommended| named(one.vm) || one.back.is_some_and(named);
             let one = advice.moves.iter().find(of_it)?;
-            let held = state.calm.is_held(&hold(&roll.settings)) || !waits(one.goal);
-            Some((legs(&scene, one), held))
+            let held =
+                state.cooldowns.is_held(&hold(&registry.settings)) || !waits(one.goal);
+            Some((halves(&scene, one), held))
         })?;
-        let Some((legs, held)) = found else {
+        let Some((halves, held)) = found else {
             let message = format!("DRS recommends nothing for VM {vm}");
             return Err(Error::invalid(message)
                 .hint(format!("`sterna drs explain {vm}` gives the reason")));
@@ -112,14 +113,14 @@ impl Planner {
             rate: request.rate,
             automatic: false,
         };
-        if asked.qmp.is_some() && legs.len() > 1 {
-            let [one, other] = [&legs[0].vm, &legs[1].vm];
+        if asked.qmp.is_some() && halves.len() > 1 {
+            let [one, other] = [&halves[0].vm, &halves[1].vm];
             let message = format!("{one} and {other} change places, and one QEMU waits");
             return Err(Error::invalid(message).hint(
                 "set a program that starts VMs for both hosts: `sterna host program`",
             ));
         }
-        self.begin_transfers(&legs, &asked)
+        self.begin_transfers(&halves, &asked)
     }
 
     /// Carries out a recommendation.
@@ -129,66 +130,66 @@ impl Planner {
         one: &Recommended,
         asked: &Asked,
     ) -> Result<Vec<Transfer>> {
-        self.begin_transfers(&legs(scene, one), asked)
+        self.begin_transfers(&halves(scene, one), asked)
     }
 
     /// Enters the transfers of all legs, or of none, and has them begin.
     fn begin_transfers(
         self: &Arc<Self>,
-        legs: &[Leg],
+        halves: &[SwapHalf],
         asked: &Asked,
     ) -> Result<Vec<Transfer>> {
-        let claim = |leg: &Leg| self.storage.claims.alone(claim_of(&leg.vm));
-        let _claims = legs.iter().map(claim).collect::<Result<Vec<_>>>()?;
-        let record = |leg: &Leg| {
+        let claim = |half: &SwapHalf| self.storage.claims.alone(claim_of(&half.vm));
+        let _claims = halves.iter().map(claim).collect::<Result<Vec<_>>>()?;
+        let record = |half: &SwapHalf| {
             Ok(TransferRecord {
                 id: 0,
-                vm: leg.vm.clone(),
+                vm: half.vm.clone(),
                 step: TransferStep::Created,
-                design: self.design(leg, asked)?,
+                design: self.design(half, asked)?,
                 cancel: false,
                 started: clock::now(),
                 end: None,
             })
         };
-        let records = legs.iter().map(record).collect::<Result<Vec<_>>>()?;
-        let roll = self.drs.ledger.change(&mut |roll| {
+        let records = halves.iter().map(record).collect::<Result<Vec<_>>>()?;
+        let registry = self.drs.ledger.change(&mut |registry| {
             for one in &records {
-                no_transfer(&roll.transfers, &one.vm)?;
+                no_transfer(&registry.transfers, &one.vm)?;
             }
             Ok(records.iter().cloned().map(Entry::Transfer).collect())
         })?;
-        let mut entered = roll.transfers;
-        entered.retain(|one| legs.iter().any(|leg| leg.vm == one.vm));
+        let mut entered = registry.transfers;
+        entered.retain(|one| halves.iter().any(|half| half.vm == one.vm));
         self.start_entered(&entered)?;
         Ok(entered.iter().map(|one| self.view_transfer(one)).collect())
     }
 
     /// What is to be done, if it can be.
-    fn design(&self, leg: &Leg, asked: &Asked) -> Result<TransferDesign> {
-        let (source, disks) = self.sendable(&leg.vm)?;
+    fn design(&self, half: &SwapHalf, asked: &Asked) -> Result<TransferDesign> {
+        let (source, disks) = self.sendable(&half.vm)?;
         let (destination, program) = match &asked.qmp {
             Some(socket) => {
-                self.check_receiver(&leg.vm, &source, socket)?;
+                self.check_receiver(&half.vm, &source, socket)?;
                 (socket.clone(), None)
             }
             None => {
-                let program = self.program_of(&leg.to, &leg.vm)?;
-                let name = format!("{}-{:x}.qmp", leg.vm, clock::now());
+                let program = self.program_of(&half.to, &half.vm)?;
+                let name = format!("{}-{:x}.qmp", half.vm, clock::now());
                 (source.with_file_name(name), Some(program))
             }
         };
         Stream::to(&destination, false).check()?;
         Ok(TransferDesign {
-            from: leg.from.clone(),
-            to: leg.to.clone(),
+            from: half.from.clone(),
+            to: half.to.clone(),
             source,
             destination,
             program,
             disks: disks.iter().map(DiskId::to_string).collect(),
             rate: asked.rate,
-            reason: leg.reason.clone(),
-            priority: leg.priority,
+            reason: half.reason.clone(),
+            priority: half.priority,
             automatic: asked.automatic,
             receiver: None,
         })
@@ -210,8 +211,8 @@ impl Planner {
     /// Gives a transfer up, while the guest runs where it was.
     pub fn cancel_transfer(&self, id: u64) -> Result<Transfer> {
         let ended = self.show_transfer(id)?;
-        self.drs.ledger.change(&mut |roll| {
-            let Some(one) = roll.transfers.iter().find(|one| one.id == id) else {
+        self.drs.ledger.change(&mut |registry| {
+            let Some(one) = registry.transfers.iter().find(|one| one.id == id) else {
                 let message = format!("transfer {id} of {} has ended", ended.vm);
                 return Err(
                     Error::invalid(message).hint("see `sterna drs migration list`")
@@ -225,16 +226,16 @@ impl Planner {
             }
             Ok(vec![Entry::Transfer(TransferRecord { cancel: true, ..one.clone() })])
         })?;
-        if let Some(way) = self.drs.ways.get(id) {
-            way.cancel();
+        if let Some(session) = self.drs.sessions.get(id) {
+            session.cancel();
         }
         self.show_transfer(id)
     }
 
     /// Gives up what is under way: nobody would have the guest run at its end.
     pub fn leave_transfers(&self) {
-        self.drs.ways.stopping.store(true, Ordering::SeqCst);
-        self.drs.ways.all().iter().for_each(|way| way.wake());
+        self.drs.sessions.stopping.store(true, Ordering::SeqCst);
+        self.drs.sessions.all().iter().for_each(|session| session.wake());
     }
 
     /// Refuses a machine that is on its way.
@@ -245,10 +246,10 @@ impl Planner {
     /// Refuses a disk whose machine is on its way.
     pub(crate) fn check_disk_rests(&self, disk: DiskId) -> Result<()> {
         let id = disk.to_string();
-        let roll = self.drs.ledger.read()?;
+        let registry = self.drs.ledger.read()?;
         let of_it = |one: &&TransferRecord| one.design.disks.contains(&id);
-        match roll.transfers.iter().find(of_it) {
-            Some(one) => no_transfer(&roll.transfers, &one.vm),
+        match registry.transfers.iter().find(of_it) {
+            Some(one) => no_transfer(&registry.transfers, &one.vm),
             None => Ok(()),
         }
     }

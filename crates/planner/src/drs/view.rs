@@ -10,7 +10,7 @@ use sterna_core::place::hosts::{
 };
 use sterna_core::{Nanos, Percent};
 use sterna_os::lock;
-use sterna_state::Roll;
+use sterna_state::Registry;
 
 use super::State;
 use super::hosts::view_hosts;
@@ -181,29 +181,29 @@ impl Planner {
     /// What is known of DRS, under its lock.
     pub(super) fn with_drs<T>(
         &self,
-        work: impl FnOnce(&Roll, &mut State) -> T,
+        work: impl FnOnce(&Registry, &mut State) -> T,
     ) -> Result<T> {
-        let roll = self.drs.ledger.read()?;
+        let registry = self.drs.ledger.read()?;
         let mut state = lock(&self.drs.state);
-        state.settle(&roll);
-        Ok(work(&roll, &mut state))
+        state.settle(&registry);
+        Ok(work(&registry, &mut state))
     }
 
     /// Everything that DRS sees.
     pub fn drs_status(&self) -> Result<DrsStatus> {
         let vms = self.vm_names()?;
-        self.with_drs(|roll, state| {
-            let scene = Scene::of(roll, state, super::round::now());
-            let broken = roll.rules.iter().filter(|rule| !holds(roll, rule));
+        self.with_drs(|registry, state| {
+            let scene = Scene::of(registry, state, super::round::now());
+            let broken = registry.rules.iter().filter(|rule| !holds(registry, rule));
             let elsewhere = vms.into_iter().filter(|vm| at(&scene.vms, vm).is_none());
             DrsStatus {
-                settings: roll.settings,
+                settings: registry.settings,
                 imbalance: scene.imbalance(),
-                hosts: view_hosts(roll, &scene),
+                hosts: view_hosts(registry, &scene),
                 vms: scene.judged(),
                 elsewhere: elsewhere.collect(),
                 broken: broken.map(|rule| rule.name.clone()).collect(),
-                rounds: state.calm.rounds(),
+                rounds: state.cooldowns.rounds(),
                 looked: state.looked,
             }
         })
@@ -211,14 +211,14 @@ impl Planner {
 
     /// What should move, and why the rest should not.
     pub fn drs_advice(&self) -> Result<DrsAdvice> {
-        self.with_drs(|roll, state| {
-            let (scene, advice) = state.advice(roll, super::round::now());
+        self.with_drs(|registry, state| {
+            let (scene, advice) = state.advice(registry, super::round::now());
             state.tell(&scene, &advice);
-            let held = state.calm.is_held(&super::hold(&roll.settings));
+            let held = state.cooldowns.is_held(&super::hold(&registry.settings));
             DrsAdvice {
-                settings: roll.settings,
+                settings: registry.settings,
                 imbalance: scene.imbalance(),
-                rounds: state.calm.rounds(),
+                rounds: state.cooldowns.rounds(),
                 moves: advice.moves.iter().map(|one| scene.moved(one, held)).collect(),
                 staying: advice.refused.iter().map(|one| scene.staying(one)).collect(),
             }
@@ -228,12 +228,12 @@ impl Planner {
     /// Why a machine is where it is.
     pub fn explain_vm(&self, vm: &str) -> Result<DrsExplanation> {
         self.machines.vm_record(vm)?;
-        let explained = self.with_drs(|roll, state| {
-            let (scene, advice) = state.advice(roll, super::round::now());
+        let explained = self.with_drs(|registry, state| {
+            let (scene, advice) = state.advice(registry, super::round::now());
             let at = at(&scene.vms, vm)?;
-            let bounds = bounds(&roll.settings);
+            let bounds = bounds(&registry.settings);
             let (aim, verdicts) = explain(&scene.inventory, &bounds, at);
-            let held = state.calm.is_held(&super::hold(&roll.settings));
+            let held = state.cooldowns.is_held(&super::hold(&registry.settings));
             let mut moves = advice.moves.iter();
             let mine = moves.find(|one| one.vm == at || one.back == Some(at));
             let verdict = |(host, verdict): (&String, &Result<Worth, Because>)| {

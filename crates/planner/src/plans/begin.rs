@@ -86,7 +86,7 @@ impl Planner {
         let at = begin.at;
         let began = |id| Heard { migration: Some(id), ..Heard::of(Event::Began(at)) };
         // One that hangs would hold the move for ever, and its place at the source.
-        let there = self.storage.shelf(&begin.request.to).ok();
+        let there = self.storage.handle(&begin.request.to).ok();
         if let Some(why) = there.and_then(|there| there.look().err()) {
             let problem = Some(format!("datastore {}: {why}", begin.request.to));
             return Heard { problem, ..Heard::of(Event::Refused(at, Fault::Away)) };
@@ -112,7 +112,7 @@ impl Planner {
     /// Refuses a disk that has grown since it was planned for, and would now fill its
     /// destination more than it may.
     fn check_fits_still(&self, begin: &Begin, disk: &DiskRecord) -> Result<()> {
-        let there = self.storage.shelf(&begin.request.to)?;
+        let there = self.storage.handle(&begin.request.to)?;
         let needs = self.moves.needs_at(disk, disk.provision, &there)?;
         let Some(needs) = needs.filter(|needs| *needs > begin.needs) else {
             return Ok(());
@@ -156,7 +156,7 @@ impl Planner {
 
     /// Whose fault it is that a move did not begin.
     fn fault_of(&self, begin: &Begin, error: &Error) -> Fault {
-        let Ok(there) = self.storage.shelf(&begin.request.to) else {
+        let Ok(there) = self.storage.handle(&begin.request.to) else {
             return Fault::Destination;
         };
         // The disk is gone, or is not what was planned for.
@@ -184,11 +184,11 @@ impl Planner {
 
     /// Whether a datastore does not answer, though disks on it may be served.
     fn hangs(&self, datastore: &str) -> bool {
-        self.storage.shelf(datastore).is_ok_and(|shelf| shelf.must_not_hang().is_err())
+        self.storage.handle(datastore).is_ok_and(|handle| handle.must_not_hang().is_err())
     }
 
     fn is_offline(&self, datastore: &str) -> bool {
-        self.storage.shelf(datastore).is_ok_and(|shelf| shelf.problem().is_some())
+        self.storage.handle(datastore).is_ok_and(|handle| handle.problem().is_some())
     }
 }
 

@@ -11,8 +11,8 @@ use sterna_os::{clock, lock};
 use sterna_runtime::tasks::Task;
 use sterna_state::{Closed, PlanChanges, PlanRecord};
 
+use super::control_request::ControlRequest;
 use super::ends::was_cut_short;
-use super::errand::Errand;
 use super::hooks::Hook;
 use super::machine::run_of;
 use super::{Heard, Live, State, words};
@@ -145,9 +145,9 @@ impl Planner {
         for action in actions {
             match action {
                 Action::Start { task, to } => self.begin_move(live, task, to),
-                Action::Cancel(task) => self.send(live, task, Errand::Cancel),
-                Action::Pause(task) => self.send(live, task, Errand::Pause),
-                Action::Resume(task) => self.send(live, task, Errand::Resume),
+                Action::Cancel(task) => self.send(live, task, ControlRequest::Cancel),
+                Action::Pause(task) => self.send(live, task, ControlRequest::Pause),
+                Action::Resume(task) => self.send(live, task, ControlRequest::Resume),
                 Action::StopWorkload(group) => self.run_hook(live, group, Hook::Stop),
                 Action::StartWorkload(group) => self.run_hook(live, group, Hook::Start),
                 Action::Wake(_) => {}

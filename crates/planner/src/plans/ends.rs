@@ -48,7 +48,7 @@ impl Planner {
                     heard.extend(ended(at, stage, migration));
                 }
                 // What is being asked of it may change how it is.
-                Ok(_) if state.errands.contains(&at) => {}
+                Ok(_) if state.control_requests.contains(&at) => {}
                 Ok(migration) => {
                     let how = self.how_it_goes(at, &migration);
                     // Of one that stands still, what is known already would be heard after
@@ -77,7 +77,7 @@ impl Planner {
         if pause.hint.is_none() {
             return Heard::of(Event::Held(at));
         }
-        let to = self.storage.shelf(&migration.to.datastore);
+        let to = self.storage.handle(&migration.to.datastore);
         let is_left = to.is_ok_and(|to| to.is_in_maintenance());
         let problem = Some(format!("migration {}: {}", migration.id, pause.reason));
         Heard { problem, ..Heard::of(standing(at, &pause, is_left)) }
@@ -89,7 +89,7 @@ impl State {
     pub(super) fn late_to_leave(&self) -> Vec<Action> {
         let tasks = self.run.tasks().iter().enumerate();
         let leaving = tasks.filter(|(at, task)| {
-            matches!(task.stage, Stage::Leaving(_)) && !self.errands.contains(at)
+            matches!(task.stage, Stage::Leaving(_)) && !self.control_requests.contains(at)
         });
         let late = leaving.filter(|(at, _)| {
             let told = self.told_to_leave.get(at);

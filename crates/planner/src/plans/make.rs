@@ -111,17 +111,17 @@ impl Planner {
 
     fn check_plan(&self, asked: &PlanEvacuation) -> Result<Wanted> {
         check_rate(asked.rate)?;
-        let from = self.storage.shelf(&asked.datastore)?;
+        let from = self.storage.handle(&asked.datastore)?;
         for to in &asked.to {
-            let shelf = self.storage.shelf(to)?;
-            if shelf.name() == from.name() {
+            let handle = self.storage.handle(to)?;
+            if handle.name() == from.name() {
                 let message = format!("{to} is the datastore that the plan empties");
                 return Err(
                     Error::invalid(message).hint("give another destination with --to")
                 );
             }
-            shelf.check_takes_new()?;
-            shelf.get()?;
+            handle.check_takes_new()?;
+            handle.get()?;
         }
         if !(asked.space > 0.0 && asked.space <= 1.0) {
             let message = format!("{} is not a part of a datastore's space", asked.space);

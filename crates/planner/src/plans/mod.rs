@@ -14,16 +14,16 @@
 //!
 //! **Locks.** Whoever holds a plan's lock, or the turn in which plans begin, asks no
 //! datastore for anything: a list, a page and a wish are answered however long one hangs.
-//! What may hang is done on threads, one for each move at most (`begin`, `errand`) and one
+//! What may hang is done on threads, one for each move at most (`begin`, `control_request`) and one
 //! for each tile (`hooks`).
 //!
 //! **Failure cases.** A state that takes no more stops a plan, not the moves that are
 //! under way, and it goes on when that can be recorded.
 
 mod begin;
+mod control_request;
 mod drive;
 mod ends;
-mod errand;
 mod hooks;
 mod machine;
 mod make;
@@ -98,7 +98,7 @@ struct State {
     /// When the machine wants to be asked again.
     wake: Option<Nanos>,
     /// The moves of which something is being asked.
-    errands: HashSet<usize>,
+    control_requests: HashSet<usize>,
     /// When moves were told to be given up.
     told_to_leave: HashMap<usize, Instant>,
     /// Why what it has heard could not be recorded.
@@ -144,7 +144,7 @@ impl State {
             record,
             run,
             wake: None,
-            errands: HashSet::new(),
+            control_requests: HashSet::new(),
             told_to_leave: HashMap::new(),
             stuck: None,
         }
@@ -252,7 +252,7 @@ impl Planner {
         }
         let used = record.moves.iter().flat_map(|one| [one.design.from, one.design.to]);
         for end in used {
-            self.storage.shelf(&record.design.ends[end].name)?;
+            self.storage.handle(&record.design.ends[end].name)?;
         }
         let planned: HashMap<DiskId, u64> =
             site.planned.iter().map(|one| (one.disk, one.plan)).collect();

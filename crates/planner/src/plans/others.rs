@@ -76,7 +76,7 @@ impl Planner {
 
     /// Whether two datastores are one, or on the same disk, or of the same server.
     fn is_on_one(&self, one: &str, other: &str) -> bool {
-        let backing = |name: &str| self.storage.shelf(name).ok()?.backing();
+        let backing = |name: &str| self.storage.handle(name).ok()?.backing();
         one == other || backing(one).is_some_and(|it| Some(it) == backing(other))
     }
 }

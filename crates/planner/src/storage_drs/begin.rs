@@ -23,7 +23,7 @@ use sterna_core::place::storage::Recommended;
 use sterna_os::lock;
 use sterna_state::{DiskRecord, MigrationRecord, Step};
 
-use super::paid;
+use super::benefit;
 use super::run::seconds;
 use super::scene::{Scene, load};
 use crate::Planner;
@@ -153,7 +153,7 @@ impl Planner {
             latency_us: settings.latency_us,
             window_s: settings.window_s,
             predicted: one.after.map(load),
-            before: paid::told(&before),
+            before: benefit::told(&before),
             after: None,
             outcome: BalancedOutcome::Waiting,
             note: None,

@@ -6,14 +6,14 @@
 //! - `settings`, `rules`: what it is told, durable before the answer.
 //! - `run`: the thread that looks, and has moves begin by itself where it is told to.
 //! - `begin`: how they begin, step by step, and are kept.
-//! - `paid`: what came of these moves.
+//! - `benefit`: what came of these moves.
 //! - `placement`: where new disks go.
 //!
 //! **One writer.** Moves begin as those of operators do, and are refused for the same
 //! reasons. A disk that somebody else has moved is left alone for a while, as `core` says.
 
 mod begin;
-mod paid;
+mod benefit;
 mod placement;
 mod reasons;
 mod rules;

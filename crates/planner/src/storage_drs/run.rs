@@ -94,14 +94,14 @@ impl Planner {
 
     /// The datastores that are too full now.
     fn full_datastores(&self, bounds: &Bounds) -> Vec<String> {
-        let shelves = self.storage.look_at_shelves().into_iter();
-        let full = shelves.filter(|(_, found)| {
+        let handles = self.storage.look_at_handles().into_iter();
+        let full = handles.filter(|(_, found)| {
             found.as_ref().is_ok_and(|space| {
                 let used = space.capacity.saturating_sub(space.free) as f64;
                 space.capacity > 0 && used / space.capacity as f64 > bounds.space
             })
         });
-        full.map(|(shelf, _)| shelf.name().to_owned()).collect()
+        full.map(|(handle, _)| handle.name().to_owned()).collect()
     }
 
     /// Asks `core` what should move, and begins it if it is told to.

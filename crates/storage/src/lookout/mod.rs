@@ -24,7 +24,7 @@ use sterna_state::DiskRecord;
 pub use self::writes::Watched;
 use crate::Storage;
 use crate::disks::place_of;
-use crate::shelf::Shelf;
+use crate::handle::DatastoreHandle;
 
 /// How often files are looked at: so much of what a guest writes may be lost before
 /// somebody can know. It takes two questions to the file system for each disk.
@@ -121,8 +121,8 @@ impl Storage {
     fn look_at_images(&self) -> sterna_api::Result<()> {
         let mut disks = self.store.disks()?;
         let mut asked = Vec::new();
-        for shelf in self.all_shelves() {
-            let on_it = disks.extract_if(.., |disk| disk.datastore == shelf.name());
+        for handle in self.all_handles() {
+            let on_it = disks.extract_if(.., |disk| disk.datastore == handle.name());
             // Weak, as a move that ends must be the last who has its old image open.
             let open = |disk: DiskRecord| {
                 let file = self.engine.held(disk.id).ok()??;
@@ -131,7 +131,7 @@ impl Storage {
             let open: Vec<(DiskRecord, Weak<HeldFile>)> =
                 on_it.filter_map(open).collect();
             if !open.is_empty() {
-                asked.push(shelf.ask_files(move || {
+                asked.push(handle.ask_files(move || {
                     let look = |(disk, file): (DiskRecord, Weak<HeldFile>)| {
                         let astray = file.upgrade()?.check(disk.size).err();
                         Some((disk, astray))
@@ -161,10 +161,10 @@ impl Storage {
 
     /// A disk has just been opened: its sidecar says from now on which file it is, and if
     /// that was another one before, somebody is told.
-    pub(crate) fn know_again(&self, disk: &DiskRecord, shelf: &Shelf) {
+    pub(crate) fn know_again(&self, disk: &DiskRecord, handle: &DatastoreHandle) {
         let Some(file) = self.engine.held(disk.id).ok().flatten() else { return };
         let is = file.identity();
-        let was = shelf.bind(&disk.image, is).unwrap_or_else(|error| {
+        let was = handle.bind(&disk.image, is).unwrap_or_else(|error| {
             // The next start tries it again.
             tracing::debug!(disk = disk.name, %error, "its sidecar does not know its file");
             None
@@ -190,8 +190,8 @@ impl Storage {
     }
 
     fn image_of(&self, disk: &DiskRecord) -> String {
-        match self.shelf(&disk.datastore) {
-            Ok(shelf) => place_of(&shelf.record().location, &disk.image),
+        match self.handle(&disk.datastore) {
+            Ok(handle) => place_of(&handle.record().location, &disk.image),
             Err(_) => disk.image.clone(),
         }
     }

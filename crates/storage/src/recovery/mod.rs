@@ -26,7 +26,7 @@ use crate::Storage;
 use crate::claims::Claim;
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, identity, place_of};
-use crate::shelf::Shelf;
+use crate::handle::DatastoreHandle;
 
 /// How far the generation of an image is raised when it is taken in: past all that a
 /// daemon with an older state can still write or expect without having looked at this
@@ -37,7 +37,7 @@ impl Storage {
     /// Makes disks of the images that are the truth of disks that are not known.
     pub fn recover_disks(&self, request: &RecoverDisks) -> Result<Recovery> {
         let on = request.datastore.as_deref();
-        on.map(|name| self.shelf(name)).transpose()?;
+        on.map(|name| self.handle(name)).transpose()?;
         let _claims = match request.dry_run {
             true => Vec::new(),
             false => self.claim_all_datastores()?,
@@ -60,8 +60,8 @@ impl Storage {
 
     /// Keeps disks and images from coming and going meanwhile.
     fn claim_all_datastores(&self) -> Result<Vec<Claim>> {
-        let shelves = self.all_shelves();
-        let names = shelves.iter().map(|shelf| datastore_claim(shelf.name()));
+        let handles = self.all_handles();
+        let names = handles.iter().map(|handle| datastore_claim(handle.name()));
         names.map(|claim| self.claims.alone(claim)).collect()
     }
 
@@ -72,11 +72,11 @@ impl Storage {
         let mut migrations = self.store.migrations()?;
         migrations.retain(|migration| !migration.step.ended());
         let mut found = Vec::new();
-        for shelf in self.all_shelves() {
-            if self.is_in_hand(&shelf, &disks, &migrations) {
+        for handle in self.all_handles() {
+            if self.is_in_hand(&handle, &disks, &migrations) {
                 continue;
             }
-            for mut one in images_of(&shelf)? {
+            for mut one in images_of(&handle)? {
                 let (datastore, file) = (one.datastore.as_str(), one.file.as_str());
                 let has = |it: &DiskRecord| it.datastore == datastore && it.image == file;
                 if disks.iter().any(has) {
@@ -96,12 +96,12 @@ impl Storage {
     /// served or its copy. It is known then, and its server may take no other client.
     fn is_in_hand(
         &self,
-        shelf: &Shelf,
+        handle: &DatastoreHandle,
         disks: &[DiskRecord],
         migrations: &[MigrationRecord],
     ) -> bool {
-        let holds_many = shelf.record().location.directory().is_some();
-        let here = shelf.name();
+        let holds_many = handle.record().location.directory().is_some();
+        let here = handle.name();
         let kept = disks.iter().filter(|it| it.datastore == here).map(|it| it.id);
         let moved = migrations.iter().filter(|it| it.is_on(here)).map(|it| it.disk);
         let mut mine = kept.chain(moved);
@@ -111,8 +111,8 @@ impl Storage {
     /// Makes an image a disk again.
     fn take_in(&self, one: &Found, says: &Identity) -> Result<()> {
         let _claim = self.claims.alone(claim_of(&says.name))?;
-        let shelf = self.shelf(&one.datastore)?;
-        let image = shelf.expect(&one.file, says)?;
+        let handle = self.handle(&one.datastore)?;
+        let image = handle.expect(&one.file, says)?;
         let record = DiskRecord {
             id: says.id,
             name: says.name.clone(),
@@ -121,7 +121,7 @@ impl Storage {
             image: one.file.clone(),
             // As with an import. Nobody knows any more what it was, so the image is
             // treated as the operator's own: removing the disk keeps it.
-            provision: match shelf.get()?.is_thick(&image, says.size) {
+            provision: match handle.get()?.is_thick(&image, says.size) {
                 true => Provision::Thick,
                 false => Provision::Thin,
             },
@@ -131,10 +131,10 @@ impl Storage {
             vhost_user: None,
         };
         let active = identity(&record, record.generation, Role::Active);
-        shelf.identify(&one.file, &active)?;
-        if let Err(error) = self.begin(&record, &image, &shelf) {
+        handle.identify(&one.file, &active)?;
+        if let Err(error) = self.begin(&record, &image, &handle) {
             // As it was, for the next try.
-            let _ = shelf.identify(&one.file, says);
+            let _ = handle.identify(&one.file, says);
             return Err(error);
         }
         let DiskRecord { id, name, datastore, generation, .. } = &record;
@@ -144,19 +144,19 @@ impl Storage {
 }
 
 /// The images of a datastore that have a sidecar.
-fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
+fn images_of(handle: &DatastoreHandle) -> Result<Vec<Found>> {
     let unseen = |error: Error| {
         error.hint(format!(
             "Sterna recovers nothing before it has read this datastore, which may hold \
              newer images; repair this, or `sterna datastore remove {}`",
-            shelf.name()
+            handle.name()
         ))
     };
-    shelf.open().map_err(unseen)?;
-    let images = shelf.images().map_err(unseen)?;
+    handle.open().map_err(unseen)?;
+    let images = handle.images().map_err(unseen)?;
     let found = images.into_iter().map(|(found, locked)| Found {
-        datastore: shelf.name().into(),
-        place: place_of(&shelf.record().location, &found.file),
+        datastore: handle.name().into(),
+        place: place_of(&handle.record().location, &found.file),
         locked,
         migration: None,
         says: found.identity,

@@ -39,11 +39,11 @@ impl Driver {
     /// Has the program start the receiver, unless somebody wants otherwise.
     pub(super) async fn start(&mut self) -> Result<(), Words> {
         let Some(program) = self.record.design.program.clone() else { return Ok(()) };
-        let (planner, way) = (self.planner.clone(), self.way.clone());
+        let (planner, session) = (self.planner.clone(), self.session.clone());
         let stops = planner.clone();
         let unwanted = async {
-            while !way.is_cancelled() && !stops.drs.ways.is_stopping() {
-                way.asked.notified().await;
+            while !session.is_cancelled() && !stops.drs.sessions.is_stopping() {
+                session.asked.notified().await;
             }
         };
         tokio::select! {
@@ -105,7 +105,7 @@ impl Driver {
         self.said = Some(direct(&machine).monitor().events());
         let said = self.source.ask(async |qemu| qemu.sent().await).await;
         let said = said.map_err(failure)?;
-        self.way.note(|standing| standing.trouble = None);
+        self.session.note(|standing| standing.trouble = None);
         Ok(match said {
             Said::Nothing => Sent::Nothing,
             Said::UnderWay(bytes) => {

@@ -1,23 +1,23 @@
 //! What is made durable of a transfer: that it has begun, whose the machine is, and its end.
 //!
-//! The commit is one change of the roll: the machine is reached at the receiver, and is on
+//! The commit is one change of the registry: the machine is reached at the receiver, and is on
 //! the other host. What takes it back is the opposite.
 
 use sterna_api::Error;
 use sterna_core::transfer::{Verdict, Words};
 use sterna_os::{clock, lock};
 use sterna_state::{
-    Entry, Reach, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep,
+    Entry, Reach, Registry, SeatRecord, TransferEnd, TransferRecord, TransferStep,
 };
 
 use super::mover::Driver;
 use crate::drs::hold;
-use crate::drs::round::{now, trail};
+use crate::drs::round::{history, now};
 
 impl Driver {
     /// The record as it is to be at a step. What is asked for meanwhile stays so.
-    fn at(&self, roll: &Roll, step: TransferStep) -> TransferRecord {
-        let now = roll.transfers.iter().find(|one| one.id == self.record.id);
+    fn at(&self, registry: &Registry, step: TransferStep) -> TransferRecord {
+        let now = registry.transfers.iter().find(|one| one.id == self.record.id);
         let cancel = now.is_some_and(|one| one.cancel);
         TransferRecord { step, cancel, ..self.record.clone() }
     }
@@ -28,8 +28,8 @@ impl Driver {
     }
 
     pub(super) fn record_copying(&mut self) -> Result<(), Words> {
-        let changed = self.planner.drs.ledger.change(&mut |roll| {
-            Ok(vec![Entry::Transfer(self.at(roll, TransferStep::Copying))])
+        let changed = self.planner.drs.ledger.change(&mut |registry| {
+            Ok(vec![Entry::Transfer(self.at(registry, TransferStep::Copying))])
         });
         changed.map_err(|error| self.not_recorded(&error))?;
         self.record.step = TransferStep::Copying;
@@ -40,18 +40,19 @@ impl Driver {
     /// up, if that is heeded; says whether it is.
     pub(super) fn commit(&mut self, heeds: bool) -> Result<bool, Words> {
         let (mut is_wanted, mut before) = (true, None);
-        let committed = self.planner.drs.ledger.change(&mut |roll| {
-            let record = self.at(roll, TransferStep::Committed);
+        let committed = self.planner.drs.ledger.change(&mut |registry| {
+            let record = self.at(registry, TransferStep::Committed);
             is_wanted = !heeds || !record.cancel;
-            let seat = roll.seats.iter().find(|seat| seat.vm == record.vm);
-            before = seat.and_then(|seat| seat.trail.clone());
+            let assignment =
+                registry.assignments.iter().find(|assignment| assignment.vm == record.vm);
+            before = assignment.and_then(|assignment| assignment.history.clone());
             if !is_wanted {
                 return Ok(Vec::new());
             }
             let reach = Reach::Qmp(record.design.destination.clone());
             Ok(vec![
                 Entry::Reach { vm: record.vm.clone(), reach },
-                self.seat(roll, &record.design.to, true),
+                self.assignment(registry, &record.design.to, true),
                 Entry::Transfer(record),
             ])
         });
@@ -68,16 +69,22 @@ impl Driver {
 
     /// The machine is where it was, as if nothing had been.
     pub(super) fn take_back(&mut self) -> Result<(), Words> {
-        let changed = self.planner.drs.ledger.change(&mut |roll| {
-            let record = self.at(roll, TransferStep::Returning);
+        let changed = self.planner.drs.ledger.change(&mut |registry| {
+            let record = self.at(registry, TransferStep::Returning);
             let (vm, design) = (&record.vm, &record.design);
             let reach = Reach::Qmp(design.source.clone());
             let mut entries = vec![Entry::Reach { vm: vm.clone(), reach }];
-            let seat = roll.seats.iter().find(|seat| seat.vm == *vm);
-            if let Some(seat) = seat.filter(|seat| seat.host.as_ref() == Some(&design.to))
+            let assignment =
+                registry.assignments.iter().find(|assignment| assignment.vm == *vm);
+            if let Some(assignment) = assignment
+                .filter(|assignment| assignment.host.as_ref() == Some(&design.to))
             {
-                let (host, trail) = (Some(design.from.clone()), self.before.clone());
-                entries.push(Entry::Seat(SeatRecord { host, trail, ..seat.clone() }));
+                let (host, history) = (Some(design.from.clone()), self.before.clone());
+                entries.push(Entry::Assignment(SeatRecord {
+                    host,
+                    history,
+                    ..assignment.clone()
+                }));
             }
             entries.push(Entry::Transfer(record));
             Ok(entries)
@@ -87,22 +94,22 @@ impl Driver {
         Ok(())
     }
 
-    /// Where the machine is, for the roll; and that a move of it has succeeded, or failed.
-    fn seat(&self, roll: &Roll, host: &str, moved: bool) -> Entry {
+    /// Where the machine is, for the registry; and that a move of it has succeeded, or failed.
+    fn assignment(&self, registry: &Registry, host: &str, moved: bool) -> Entry {
         let vm = &self.record.vm;
         let mut state = lock(&self.planner.drs.state);
-        state.settle(roll);
-        let hold = hold(&roll.settings);
+        state.settle(registry);
+        let hold = hold(&registry.settings);
         match moved {
-            true => state.calm.moved(now(), vm, host, &hold),
-            false => state.calm.failed(now(), vm, host, &hold),
+            true => state.cooldowns.moved(now(), vm, host, &hold),
+            false => state.cooldowns.failed(now(), vm, host, &hold),
         }
-        let mut known = state.calm.histories();
-        let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| trail(known));
-        let pool = roll.seats.iter().find(|seat| seat.vm == *vm);
-        let pool = pool.and_then(|seat| seat.pool.clone());
+        let mut known = state.cooldowns.histories();
+        let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
+        let pool = registry.assignments.iter().find(|assignment| assignment.vm == *vm);
+        let pool = pool.and_then(|assignment| assignment.pool.clone());
         let (vm, host) = (vm.clone(), Some(host.to_owned()));
-        Entry::Seat(SeatRecord { vm, host, pool, trail: kept })
+        Entry::Assignment(SeatRecord { vm, host, pool, history: kept })
     }
 
     /// Records how it has ended.
@@ -117,22 +124,23 @@ impl Driver {
         let note = self.note_of(verdict);
         let end = TransferEnd { at: clock::now(), note: note.clone(), report };
         let failed = self.record.design.automatic && step == TransferStep::Cancelled;
-        let changed = self.planner.drs.ledger.change(&mut |roll| {
-            let record = TransferRecord { end: Some(end.clone()), ..self.at(roll, step) };
+        let changed = self.planner.drs.ledger.change(&mut |registry| {
+            let record =
+                TransferRecord { end: Some(end.clone()), ..self.at(registry, step) };
             let mut entries = vec![Entry::Transfer(record)];
             if failed {
                 let why = note.clone().unwrap_or_else(|| "cancelled".into());
                 lock(&self.planner.drs.state)
                     .failures
                     .insert(self.record.vm.clone(), why);
-                entries.push(self.seat(roll, &self.record.design.from, false));
+                entries.push(self.assignment(registry, &self.record.design.from, false));
             }
             Ok(entries)
         });
         changed.map_err(|error| self.not_recorded(&error))?;
         let (id, vm) = (self.record.id, &self.record.vm);
         tracing::info!(transfer = id, vm, note, "transfer {step:?}");
-        self.planner.drs.ways.remove(id);
+        self.planner.drs.sessions.remove(id);
         Ok(())
     }
 }

@@ -21,19 +21,19 @@ use sterna_os::clock;
 use sterna_qemu::SentBytes;
 use sterna_qemu::qmp::Event as Said;
 use sterna_runtime::threads;
-use sterna_state::{Reach, Trail, TransferRecord, TransferStep};
+use sterna_state::{History, Reach, TransferRecord, TransferStep};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{Instant, sleep};
 
 use super::qemu::{Qemu, process};
+use super::session::Session;
 use super::stream::Stream;
-use super::way::Way;
 use crate::Planner;
 
 /// Who carries out the transfer of one machine.
 pub(super) struct Driver {
     pub(super) planner: Arc<Planner>,
-    pub(super) way: Arc<Way>,
+    pub(super) session: Arc<Session>,
     pub(super) source: Qemu,
     pub(super) receiver: Qemu,
     pub(super) record: TransferRecord,
@@ -47,7 +47,7 @@ pub(super) struct Driver {
     /// What was sent.
     pub(super) bytes: SentBytes,
     /// What was known of the machine's moves before the commit.
-    pub(super) before: Option<Trail>,
+    pub(super) before: Option<History>,
     /// When all had been sent, and how long the guest had stood still by then.
     pub(super) sent_at: Option<(Instant, f64)>,
     /// How long the guest has stood still, in milliseconds.
@@ -61,8 +61,8 @@ impl Planner {
         record: &TransferRecord,
         resumed: bool,
     ) -> Result<()> {
-        let way = Arc::new(Way::new(record.cancel));
-        self.drs.ways.add(record.id, way.clone());
+        let session = Arc::new(Session::new(record.cancel));
+        self.drs.sessions.add(record.id, session.clone());
         let qemu = |socket: &Path, process| {
             Qemu::new(self.machines.vms.link(&Reach::Qmp(socket.into())), process)
         };
@@ -76,7 +76,7 @@ impl Planner {
         let may_be_told = record.step != TransferStep::Created;
         let driver = Driver {
             planner: self.clone(),
-            way,
+            session,
             source: qemu(&record.design.source, None),
             receiver: qemu(
                 &record.design.destination,
@@ -97,7 +97,7 @@ impl Planner {
         let runtime = self.machines.vms.runtime().clone();
         let work = move || runtime.block_on(driver.go(transfer));
         let started = threads::start(format!("sterna-drs-{id}"), work);
-        started.inspect_err(|_| self.drs.ways.remove(id))
+        started.inspect_err(|_| self.drs.sessions.remove(id))
     }
 }
 
@@ -119,10 +119,10 @@ impl Driver {
         let mut event = Event::Start;
         loop {
             let mut actions = Vec::new();
-            if self.way.is_cancelled() {
+            if self.session.is_cancelled() {
                 transfer.handle(self.now(), Event::Cancel, &mut actions);
             }
-            if self.planner.drs.ways.is_stopping() {
+            if self.planner.drs.sessions.is_stopping() {
                 transfer.handle(self.now(), Event::Stop, &mut actions);
             }
             transfer.handle(self.now(), event, &mut actions);
@@ -193,7 +193,7 @@ impl Driver {
         };
         let is_said = tokio::select! {
             is_said = said => is_said,
-            () = self.way.asked.notified() => true,
+            () = self.session.asked.notified() => true,
             () = sleep(Duration::from_nanos(span.0)) => true,
         };
         // Nothing more will be said there.
@@ -217,7 +217,7 @@ impl Driver {
             why,
             "a VM migration cannot continue; Sterna tries again"
         );
-        self.way.note(|standing| standing.trouble = Some(why));
+        self.session.note(|standing| standing.trouble = Some(why));
     }
 
     /// Takes note of how far it is.
@@ -231,7 +231,7 @@ impl Driver {
             eta_s: eta,
             passes: bytes.passes,
         };
-        self.way.note(|standing| standing.progress = Some(progress));
+        self.session.note(|standing| standing.progress = Some(progress));
     }
 
     /// How it went.

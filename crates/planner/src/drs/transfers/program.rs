@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Planner {
     /// The program of a host that a machine is to go to.
     pub(super) fn program_of(&self, host: &str, vm: &str) -> Result<PathBuf> {
-        let roll = self.drs.ledger.read()?;
-        let known = roll.hosts.into_iter().find(|one| one.name == host);
+        let registry = self.drs.ledger.read()?;
+        let known = registry.hosts.into_iter().find(|one| one.name == host);
         known.and_then(|one| one.program).ok_or_else(|| {
             let message = format!("host {host} has no program that starts VMs");
             let hint = format!(

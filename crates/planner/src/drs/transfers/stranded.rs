@@ -44,7 +44,7 @@ impl Planner {
         if let Err(error) = self.drs.ledger.change(&mut |_| Ok(entries())) {
             tracing::error!(%error, "cannot record a VM migration");
             let stranded = all.iter().map(|one| one.id);
-            lock(&self.drs.ways.stranded).extend(stranded);
+            lock(&self.drs.sessions.stranded).extend(stranded);
         }
     }
 
@@ -61,17 +61,17 @@ impl Planner {
             let id = one.id;
             tracing::error!(transfer = id, %error, "a VM migration is stalled; Sterna \
                                                     tries again");
-            lock(&self.drs.ways.stranded).insert(id);
+            lock(&self.drs.sessions.stranded).insert(id);
         }
     }
 
     /// Goes on with those that nobody carries out, if there are threads for them by now.
     pub fn resume_stranded_transfers(self: &Arc<Self>) -> Result<()> {
-        if lock(&self.drs.ways.stranded).is_empty() {
+        if lock(&self.drs.sessions.stranded).is_empty() {
             return Ok(());
         }
         let open = self.drs.ledger.read()?.transfers;
-        let stranded = std::mem::take(&mut *lock(&self.drs.ways.stranded));
+        let stranded = std::mem::take(&mut *lock(&self.drs.sessions.stranded));
         for one in open.iter().filter(|one| stranded.contains(&one.id)) {
             self.resume_transfer(one);
         }

@@ -8,8 +8,8 @@ use crate::Planner;
 impl Planner {
     /// Those that cannot go on.
     pub fn stuck_transfers(&self) -> Result<Vec<Warning>> {
-        let roll = self.drs.ledger.read()?;
-        let open = roll.transfers.iter().map(|one| self.view_transfer(one));
+        let registry = self.drs.ledger.read()?;
+        let open = registry.transfers.iter().map(|one| self.view_transfer(one));
         let warning = |one: Transfer| {
             Warning {
             about: format!("vm {}", one.vm),
@@ -28,8 +28,8 @@ impl Planner {
 
     /// A record, and what the mover knows.
     pub(super) fn view_transfer(&self, record: &TransferRecord) -> Transfer {
-        let way = self.drs.ways.get(record.id).filter(|_| !record.step.ended());
-        let standing = way.map(|way| way.standing()).unwrap_or_default();
+        let session = self.drs.sessions.get(record.id).filter(|_| !record.step.ended());
+        let standing = session.map(|session| session.standing()).unwrap_or_default();
         let design = &record.design;
         let end = record.end.clone();
         let note = end.as_ref().and_then(|end| end.note.clone());

@@ -82,8 +82,8 @@ impl Daemon {
     pub(crate) fn record_all(&self) {
         let figured = |job: &Arc<Job>| {
             self.moves.look_at(job);
-            let (application, tallied) = (job.application(), job.tallied());
-            Figured { id: job.id(), application, tallied }
+            let (application, counted) = (job.application(), job.counted());
+            Figured { id: job.id(), application, counted }
         };
         let jobs = self.moves.all_jobs();
         for job in &jobs {

@@ -17,7 +17,7 @@ impl Machines {
         let records = self.storage.store.vms()?;
         let datastores = self.storage.store.datastores()?;
         let looks = self.vms.ask_all(&records, |link| async move { look(&link).await });
-        self.note_sights(looks.iter().map(|(vm, look)| (vm, look.sight())));
+        self.note_last_seen(looks.iter().map(|(vm, look)| (vm, look.last_seen())));
         let view =
             |(vm, look): (VmRecord, Look)| self.view_vm(vm, look.seen, &datastores);
         Ok(looks.into_iter().map(view).collect())
@@ -28,7 +28,7 @@ impl Machines {
         let record = self.vm_record(name)?;
         let link = self.vms.link(&record.reach);
         let look = self.vms.runtime.block_on(look(&link));
-        self.note_sights([(&record, look.sight())]);
+        self.note_last_seen([(&record, look.last_seen())]);
         Ok(self.view_vm(record, look.seen, &self.storage.store.datastores()?))
     }
 
@@ -50,7 +50,7 @@ impl Machines {
         }
         let link = self.vms.link(&reach);
         let look = self.vms.runtime.block_on(look(&link));
-        let sight = look.sight();
+        let last_seen = look.last_seen();
         let seen = look.seen.map_err(|error| {
             let hint = match (&reach, &request.domain) {
                 (Reach::Libvirt { uri, .. }, None) => format!(
@@ -69,7 +69,7 @@ impl Machines {
             self.storage.store.add_vm(record.clone())?;
         }
         tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
-        self.note_sights([(&record, sight)]);
+        self.note_last_seen([(&record, last_seen)]);
         Ok(self.view_vm(record, Ok(seen), &self.storage.store.datastores()?))
     }
 

@@ -10,13 +10,13 @@ use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Beside, FileIdentity, ImageSpec};
 
-use super::{FIGURE, Shelf};
+use super::{DatastoreHandle, FIGURE};
 use crate::refusals::unfit;
 
 /// How long the list of all images may take: thousands of sidecars on NFS.
 const LISTING: Duration = Duration::from_secs(30);
 
-impl Shelf {
+impl DatastoreHandle {
     /// What an image takes, if it says so in time.
     pub fn allocated(&self, file: &str, size: u64) -> Option<u64> {
         let datastore = self.get().ok()?;

@@ -1,5 +1,5 @@
 //! Hosts, pools, rules, which virtual machine is where, and which are on their way: the
-//! roll.
+//! registry.
 //!
 //! It is read as a whole, as of one moment, and changed by entries, all of which are made,
 //! or none.
@@ -15,13 +15,13 @@ use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_s
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Roll {
+pub struct Registry {
     /// By name.
     pub hosts: Vec<HostRecord>,
     /// As they were made: each comes after the one that it is in.
     pub pools: Vec<PoolRecord>,
     /// By the name of the machine.
-    pub seats: Vec<SeatRecord>,
+    pub assignments: Vec<SeatRecord>,
     /// By name.
     pub rules: Vec<RuleRecord>,
     /// Those that have not ended, oldest first.
@@ -70,12 +70,12 @@ pub struct SeatRecord {
     /// The pool, if it is in one.
     pub pool: Option<String>,
     /// Its moves, once it was seen on a host.
-    pub trail: Option<Trail>,
+    pub history: Option<History>,
 }
 
 /// What is known of a machine's moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trail {
+pub struct History {
     /// The host where it was last.
     pub host: String,
     /// When it was moved as recommended (seconds since 1970).
@@ -118,7 +118,7 @@ pub enum Entry {
     /// The pool of this name goes.
     RemovePool(String),
     /// Where a machine is from now on.
-    Seat(SeatRecord),
+    Assignment(SeatRecord),
     /// How a machine is reached from now on.
     Reach {
         /// The machine.
@@ -156,12 +156,12 @@ fn pool(row: &Row<'_>) -> rusqlite::Result<PoolRecord> {
     })
 }
 
-fn seat(row: &Row<'_>) -> rusqlite::Result<SeatRecord> {
+fn assignment(row: &Row<'_>) -> rusqlite::Result<SeatRecord> {
     Ok(SeatRecord {
         vm: row.get("vm")?,
         host: row.get("host")?,
         pool: row.get("pool")?,
-        trail: from_json(row, "trail")?,
+        history: from_json(row, "trail")?,
     })
 }
 
@@ -184,7 +184,7 @@ fn all<T>(
     connection.prepare_cached(sql)?.query_map([], read)?.collect()
 }
 
-fn read(connection: &Connection) -> rusqlite::Result<Roll> {
+fn read(connection: &Connection) -> rusqlite::Result<Registry> {
     let mut rules = all(connection, "SELECT * FROM rules ORDER BY name", rule)?;
     let members: Vec<(String, String)> =
         all(connection, "SELECT rule, vm FROM rule_vms ORDER BY vm", |row| {
@@ -197,10 +197,10 @@ fn read(connection: &Connection) -> rusqlite::Result<Roll> {
     }
     let settings =
         all(connection, "SELECT settings FROM drs", |row| from_json(row, "settings"))?;
-    Ok(Roll {
+    Ok(Registry {
         hosts: all(connection, "SELECT * FROM hosts ORDER BY name", host)?,
         pools: all(connection, "SELECT * FROM pools ORDER BY id", pool)?,
-        seats: all(connection, "SELECT * FROM seats ORDER BY vm", seat)?,
+        assignments: all(connection, "SELECT * FROM seats ORDER BY vm", assignment)?,
         rules,
         transfers: all(connection, transfers::OPEN, transfers::read)?,
         settings: settings.into_iter().next().unwrap_or_default(),
@@ -257,9 +257,9 @@ fn make(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::RemovePool(name) => {
             connection.execute("DELETE FROM pools WHERE name = ?", [name])
         }
-        Entry::Seat(one) => connection.execute(
+        Entry::Assignment(one) => connection.execute(
             "INSERT OR REPLACE INTO seats (vm, host, pool, trail) VALUES (?, ?, ?, ?)",
-            params![one.vm, one.host, one.pool, one.trail.as_ref().map(to_json)],
+            params![one.vm, one.host, one.pool, one.history.as_ref().map(to_json)],
         ),
         Entry::Reach { vm, reach } => connection.execute(
             "UPDATE vms SET reach = ? WHERE name = ?",
@@ -280,7 +280,7 @@ fn make(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
 
 impl Store {
     /// All of it, as of one moment.
-    pub fn roll(&self) -> Result<Roll, StoreError> {
+    pub fn registry(&self) -> Result<Registry, StoreError> {
         self.run(|connection| read(connection))?
             .map_err(cannot("read hosts, pools and rules"))
     }

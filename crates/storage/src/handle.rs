@@ -1,7 +1,7 @@
 //! A datastore as the daemon has it open, or not.
 //!
 //! A datastore that cannot be reached does not stop the daemon: it is offline,
-//! with the reason, and tried again by the keeper. So is one at whose path another
+//! with the reason, and the daemon tries again (`retry`). So is one at whose path another
 //! file system is found (`marks`). What asks it for figures has little patience, since
 //! a hung server answers nobody.
 
@@ -40,7 +40,7 @@ type Question = Result<Asked<Found>, String>;
 pub type Found = Result<Space, String>;
 
 /// A datastore, open or not.
-pub struct Shelf {
+pub struct DatastoreHandle {
     record: DatastoreRecord,
     /// Nothing new goes there. (The record has what held when it was opened.)
     maintenance: AtomicBool,
@@ -68,16 +68,20 @@ pub struct Shelf {
     files: Patience,
 }
 
-impl Shelf {
+impl DatastoreHandle {
     /// A datastore that has not been opened yet.
-    fn closed(record: DatastoreRecord, sidecars: PathBuf, store: Store) -> Shelf {
+    fn closed(
+        record: DatastoreRecord,
+        sidecars: PathBuf,
+        store: Store,
+    ) -> DatastoreHandle {
         let state = Mutex::new(Err("it has not been opened yet".into()));
         let budget = Budget::new(record.shape.unwrap_or_default());
         let budget = Arc::new(match record.location.model() {
             Some(model) => budget.emulating(model.clone()),
             None => budget,
         });
-        Shelf {
+        DatastoreHandle {
             maintenance: AtomicBool::new(record.maintenance.is_some()),
             mark: Mutex::new(record.mark),
             record,
@@ -311,14 +315,14 @@ impl Shelf {
 
     /// Whether its images and another's are on one file system, as far as they say so in
     /// time.
-    pub fn is_beside(&self, other: &Shelf) -> bool {
-        let file_system = |one: &Shelf| one.inode().map(|(device, _)| device);
+    pub fn is_beside(&self, other: &DatastoreHandle) -> bool {
+        let file_system = |one: &DatastoreHandle| one.inode().map(|(device, _)| device);
         let mine = file_system(self);
         mine.is_some() && mine == file_system(other)
     }
 
     /// Whether both are one directory, by whatever paths, as far as they say so in time.
-    pub(crate) fn is_same_directory(&self, other: &Shelf) -> bool {
+    pub(crate) fn is_same_directory(&self, other: &DatastoreHandle) -> bool {
         let mine = self.inode();
         mine.is_some() && mine == other.inode()
     }
@@ -354,38 +358,38 @@ impl Shelf {
 }
 
 /// What became of a question.
-fn found(asked: Question, shelf: &Shelf) -> Found {
-    asked?.answer().unwrap_or_else(|| Err(shelf.silent()))
+fn found(asked: Question, handle: &DatastoreHandle) -> Found {
+    asked?.answer().unwrap_or_else(|| Err(handle.silent()))
 }
 
 impl Storage {
     /// All datastores, by name, with what each has now. All are asked before the
     /// first is waited for: several that hang take no longer than one.
-    pub fn look_at_shelves(&self) -> Vec<(Arc<Shelf>, Found)> {
-        let shelves = self.all_shelves();
-        let asked: Vec<Question> = shelves.iter().map(|shelf| shelf.ask()).collect();
-        let both = shelves.into_iter().zip(asked);
-        let looked = both.map(|(shelf, asked)| {
-            let found = found(asked, &shelf);
-            (shelf, found)
+    pub fn look_at_handles(&self) -> Vec<(Arc<DatastoreHandle>, Found)> {
+        let handles = self.all_handles();
+        let asked: Vec<Question> = handles.iter().map(|handle| handle.ask()).collect();
+        let both = handles.into_iter().zip(asked);
+        let looked = both.map(|(handle, asked)| {
+            let found = found(asked, &handle);
+            (handle, found)
         });
         looked.collect()
     }
 
     /// All datastores, by name.
-    pub fn all_shelves(&self) -> Vec<Arc<Shelf>> {
-        lock(&self.shelves).values().cloned().collect()
+    pub fn all_handles(&self) -> Vec<Arc<DatastoreHandle>> {
+        lock(&self.handles).values().cloned().collect()
     }
 
     /// The datastore of that name.
-    pub fn shelf(&self, name: &str) -> Result<Arc<Shelf>> {
-        let shelf = lock(&self.shelves).get(name).cloned();
-        shelf.ok_or_else(|| Error::not_found("datastore", name))
+    pub fn handle(&self, name: &str) -> Result<Arc<DatastoreHandle>> {
+        let handle = lock(&self.handles).get(name).cloned();
+        handle.ok_or_else(|| Error::not_found("datastore", name))
     }
 
-    /// A shelf for a record.
-    pub fn new_shelf(&self, record: DatastoreRecord) -> Arc<Shelf> {
+    /// The handle of a datastore that the state knows.
+    pub fn new_handle(&self, record: DatastoreRecord) -> Arc<DatastoreHandle> {
         let sidecars = self.places.state.join("sidecars");
-        Arc::new(Shelf::closed(record, sidecars, self.store.clone()))
+        Arc::new(DatastoreHandle::closed(record, sidecars, self.store.clone()))
     }
 }

@@ -1,7 +1,7 @@
-//! The tally: what the copier has done for a migration, over restarts.
+//! Counters: what the copier has done for a migration, over restarts.
 //!
 //! A mirror counts from its own start, and a migration may have several, one
-//! after the other. The tally adds them up, and is recorded now and then; a
+//! after the other. The counters add them up, and are recorded now and then; a
 //! daemon that is killed loses what was counted since, which is a figure and
 //! nothing else.
 //!
@@ -11,23 +11,23 @@
 use std::time::Instant;
 
 use sterna_core::mirror::{Notice, Progress};
-use sterna_state::Tallied;
+use sterna_state::Counted;
 
 /// What was copied, and in what time.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct CopyCounters {
     /// What earlier mirrors have done, and the time up to `since`.
-    before: Tallied,
+    before: Counted,
     /// The last that the present mirror said of itself.
     progress: Option<Progress>,
     /// Since when it copies, if it does.
     since: Option<Instant>,
 }
 
-impl Tally {
+impl CopyCounters {
     /// Goes on from what was recorded.
-    pub(super) fn new(before: Tallied) -> Tally {
-        Tally { before, progress: None, since: None }
+    pub(super) fn new(before: Counted) -> CopyCounters {
+        CopyCounters { before, progress: None, since: None }
     }
 
     /// A mirror is about to run; `compares` all of the disk if it has no map.
@@ -67,10 +67,10 @@ impl Tally {
     }
 
     /// The figures so far.
-    pub(super) fn now(&self) -> Tallied {
+    pub(super) fn now(&self) -> Counted {
         let copied = self.progress.map_or(0, |progress| progress.copied.0);
         let copying = self.since.map_or(0, |since| since.elapsed().as_millis() as u64);
-        Tallied {
+        Counted {
             copied: self.before.copied + copied,
             copying_ms: self.before.copying_ms + copying,
             compares: self.before.compares,
@@ -79,8 +79,8 @@ impl Tally {
 }
 
 /// Bytes per second of copying; 0 if nothing was copied.
-pub(super) fn average(tallied: Tallied) -> f64 {
-    tallied.copied as f64 / (tallied.copying_ms.max(1) as f64 / 1e3)
+pub(super) fn average(counted: Counted) -> f64 {
+    counted.copied as f64 / (counted.copying_ms.max(1) as f64 / 1e3)
 }
 
 #[cfg(test)]
@@ -89,25 +89,25 @@ mod tests {
 
     #[test]
     fn what_earlier_mirrors_did_counts() {
-        let recorded = Tallied { copied: 3000, copying_ms: 2000, compares: false };
-        let mut tally = Tally::new(recorded);
-        tally.mirror_starts(false, false);
-        assert_eq!(tally.now(), recorded);
-        assert_eq!(average(tally.now()), 1500.0);
-        tally.mirror_starts(true, false);
-        assert_eq!(tally.now(), Tallied { compares: true, ..recorded });
-        assert_eq!(average(Tallied::default()), 0.0);
+        let recorded = Counted { copied: 3000, copying_ms: 2000, compares: false };
+        let mut counters = CopyCounters::new(recorded);
+        counters.mirror_starts(false, false);
+        assert_eq!(counters.now(), recorded);
+        assert_eq!(average(counters.now()), 1500.0);
+        counters.mirror_starts(true, false);
+        assert_eq!(counters.now(), Counted { compares: true, ..recorded });
+        assert_eq!(average(Counted::default()), 0.0);
     }
 
     #[test]
     fn time_that_is_not_spent_copying_does_not_count() {
-        let mut tally = Tally::new(Tallied::default());
-        tally.mirror_starts(false, true);
+        let mut counters = CopyCounters::new(Counted::default());
+        counters.mirror_starts(false, true);
         std::thread::sleep(std::time::Duration::from_millis(5));
-        tally.hear(&Notice::Verifying);
-        let copying = tally.now().copying_ms;
+        counters.hear(&Notice::Verifying);
+        let copying = counters.now().copying_ms;
         assert!(copying >= 5);
         std::thread::sleep(std::time::Duration::from_millis(5));
-        assert_eq!(tally.now().copying_ms, copying);
+        assert_eq!(counters.now().copying_ms, copying);
     }
 }

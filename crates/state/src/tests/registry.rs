@@ -30,8 +30,8 @@ fn pool(name: &str, parent: Option<&str>) -> PoolRecord {
     }
 }
 
-fn seat(vm: &str, host: &str) -> SeatRecord {
-    let trail = Trail {
+fn assignment(vm: &str, host: &str) -> SeatRecord {
+    let history = History {
         host: host.into(),
         moved: Some(10),
         times: 2,
@@ -42,7 +42,7 @@ fn seat(vm: &str, host: &str) -> SeatRecord {
         vm: vm.into(),
         host: Some(host.into()),
         pool: Some("inner".into()),
-        trail: Some(trail),
+        history: Some(history),
     }
 }
 
@@ -91,7 +91,7 @@ fn full() -> (TempDir, Store) {
             Entry::Host(host("a")),
             Entry::Pool(pool("outer", None)),
             Entry::Pool(pool("inner", Some("outer"))),
-            Entry::Seat(seat("web", "a")),
+            Entry::Assignment(assignment("web", "a")),
             Entry::AddRule(rule()),
             Entry::Settings(DrsSettings { threshold: 5, ..DrsSettings::default() }),
         ])
@@ -100,25 +100,29 @@ fn full() -> (TempDir, Store) {
 }
 
 #[test]
-fn the_roll_comes_back_as_it_was_entered() {
+fn the_registry_comes_back_as_it_was_entered() {
     let (dir, store) = full();
     drop(store);
-    let roll = open(&dir).roll().unwrap();
-    assert_eq!(roll.hosts, [host("a")]);
-    assert_eq!(roll.pools, [pool("outer", None), pool("inner", Some("outer"))]);
-    assert_eq!((roll.seats, roll.rules), (vec![seat("web", "a")], vec![rule()]));
-    assert_eq!(roll.settings.threshold, 5);
+    let registry = open(&dir).registry().unwrap();
+    assert_eq!(registry.hosts, [host("a")]);
+    assert_eq!(registry.pools, [pool("outer", None), pool("inner", Some("outer"))]);
+    assert_eq!(
+        (registry.assignments, registry.rules),
+        (vec![assignment("web", "a")], vec![rule()])
+    );
+    assert_eq!(registry.settings.threshold, 5);
     let (_dir, empty) = fresh();
-    assert_eq!(empty.roll().unwrap(), Roll::default());
+    assert_eq!(empty.registry().unwrap(), Registry::default());
 }
 
 #[test]
 fn of_several_entries_all_are_made_or_none() {
     let (_dir, store) = full();
-    let before = store.roll().unwrap();
-    let wrong = vec![Entry::Host(host("b")), Entry::Seat(seat("nobody", "a"))];
+    let before = store.registry().unwrap();
+    let wrong =
+        vec![Entry::Host(host("b")), Entry::Assignment(assignment("nobody", "a"))];
     assert!(store.enter(wrong).is_err());
-    assert_eq!(store.roll().unwrap(), before);
+    assert_eq!(store.registry().unwrap(), before);
 }
 
 #[test]
@@ -127,10 +131,13 @@ fn what_is_gone_takes_its_places_with_it() {
     assert!(store.enter(vec![Entry::RemoveHost("a".into())]).is_err(), "web is on it");
     assert!(store.enter(vec![Entry::RemovePool("outer".into())]).is_err());
     store.enter(vec![Entry::RemovePool("inner".into())]).unwrap();
-    assert_eq!(store.roll().unwrap().seats[0].pool, None);
+    assert_eq!(store.registry().unwrap().assignments[0].pool, None);
     store.remove_vm("web").unwrap();
-    let roll = store.roll().unwrap();
-    assert_eq!((roll.seats.len(), roll.rules[0].vms.as_slice()), (0, &["db".into()][..]));
+    let registry = store.registry().unwrap();
+    assert_eq!(
+        (registry.assignments.len(), registry.rules[0].vms.as_slice()),
+        (0, &["db".into()][..])
+    );
     store.enter(vec![Entry::RemoveRule("far".into())]).unwrap();
     store.enter(vec![Entry::RemoveHost("a".into())]).unwrap();
 }
@@ -143,15 +150,15 @@ fn terms_of_a_pool_change_and_it_stays_where_it_is() {
         ..pool("outer", None)
     };
     store.enter(vec![Entry::Pool(changed.clone())]).unwrap();
-    let roll = store.roll().unwrap();
-    assert_eq!(roll.pools, [changed, pool("inner", Some("outer"))]);
+    let registry = store.registry().unwrap();
+    assert_eq!(registry.pools, [changed, pool("inner", Some("outer"))]);
 }
 
 #[test]
-fn a_transfer_is_on_the_roll_until_it_has_ended() {
+fn a_transfer_is_on_the_registry_until_it_has_ended() {
     let (dir, store) = full();
     store.enter(vec![Entry::Transfer(transfer("web"))]).unwrap();
-    let mut one = store.roll().unwrap().transfers.remove(0);
+    let mut one = store.registry().unwrap().transfers.remove(0);
     assert_eq!(one, TransferRecord { id: 1, ..transfer("web") });
     let reach = Reach::Qmp("/run/web-b.qmp".into());
     (one.step, one.cancel) = (TransferStep::Committed, true);
@@ -159,12 +166,12 @@ fn a_transfer_is_on_the_roll_until_it_has_ended() {
     store.enter(vec![Entry::Transfer(one.clone()), there]).unwrap();
     drop(store);
     let store = open(&dir);
-    assert_eq!(store.roll().unwrap().transfers, [one.clone()]);
+    assert_eq!(store.registry().unwrap().transfers, [one.clone()]);
     assert!(store.vms().unwrap().iter().any(|vm| vm.reach == reach));
     one.step = TransferStep::Completed;
     one.end = Some(TransferEnd { at: 14, note: Some("so it is".into()), report: None });
     store.enter(vec![Entry::Transfer(one.clone())]).unwrap();
-    assert_eq!(store.roll().unwrap().transfers, []);
+    assert_eq!(store.registry().unwrap().transfers, []);
     assert_eq!(store.transfers().unwrap(), [one]);
 }
 
@@ -174,5 +181,5 @@ fn nobody_is_reached_where_another_machine_is() {
     let reach = Reach::Qmp("/run/db.qmp".into());
     let there = Entry::Reach { vm: "web".into(), reach };
     assert!(store.enter(vec![Entry::Transfer(transfer("web")), there]).is_err());
-    assert_eq!(store.roll().unwrap().transfers, []);
+    assert_eq!(store.registry().unwrap().transfers, []);
 }

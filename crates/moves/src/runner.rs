@@ -1,5 +1,5 @@
-//! One guard at its post: what must hold for one disk's application, the loop that sees
-//! to it, and how that fares. Whoever copies tells it of each window and is told what
+//! What runs one guard: the aim for one disk's application, the loop of `core` that holds
+//! it, and how well it holds. Whoever copies tells it of each window and is told what
 //! the copy may take: a mirror of ours (`guarding`), or QEMU's (`vms`).
 
 use sterna_api::{Guard as Asked, GuardState, Guarding};
@@ -19,7 +19,7 @@ const EXPERIENCED: &str = "begins with the figures of an earlier guard";
 
 /// What is known of one guard.
 #[derive(Debug)]
-pub struct Post {
+pub struct GuardRunner {
     asked: Asked,
     guard: Guard,
     /// It began with what another has found out.
@@ -30,20 +30,23 @@ pub struct Post {
     state: Option<GuardState>,
 }
 
-impl Post {
+impl GuardRunner {
     /// A guard that has seen nothing yet, and begins with what another has found out.
-    pub(crate) fn new(asked: &Asked, experience: &Experience) -> Post {
+    pub(crate) fn new(asked: &Asked, experience: &Experience) -> GuardRunner {
         let guard = Guard::new(aim(asked)).like(experience);
-        Post { experienced: guard.is_experienced(), ..Post::with(asked, guard) }
+        GuardRunner {
+            experienced: guard.is_experienced(),
+            ..GuardRunner::with(asked, guard)
+        }
     }
 
     /// The same where QEMU copies.
-    pub fn of_qemu(asked: &Asked) -> Post {
-        Post::with(asked, Guard::of_another_copier(aim(asked)))
+    pub fn of_qemu(asked: &Asked) -> GuardRunner {
+        GuardRunner::with(asked, Guard::of_another_copier(aim(asked)))
     }
 
-    fn with(asked: &Asked, guard: Guard) -> Post {
-        Post {
+    fn with(asked: &Asked, guard: Guard) -> GuardRunner {
+        GuardRunner {
             asked: asked.clone(),
             guard,
             experienced: false,
@@ -223,7 +226,7 @@ mod tests {
             window: Some(another_day.into()),
             ..Asked::default()
         };
-        let mut post = Post::new(&asked, &Experience::default());
+        let mut runner = GuardRunner::new(&asked, &Experience::default());
         let (guest, none) = (&Window::default(), Nanos(0));
         let seen = Observation {
             guest,
@@ -233,8 +236,8 @@ mod tests {
             mirrored_writes: 0,
             idle_processors: Some(1.0),
         };
-        let allowance = post.step(&seen, left);
-        let fares = post.report(1, allowance);
+        let allowance = runner.step(&seen, left);
+        let fares = runner.report(1, allowance);
         assert_eq!((fares.state, fares.allowance), (Some(GuardState::Closed), Some(0)));
         let says = format!("only {another_day}, from {another_day} 20");
         let why = fares.reason.as_deref().expect("a reason");

@@ -7,7 +7,7 @@ use super::{Store, StoreError, cannot, from_sql, to_json, to_sql};
 
 /// Figures of the copier that outlive the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tallied {
+pub struct Counted {
     /// Bytes written to the destination.
     pub copied: u64,
     /// The time that copying took, in milliseconds.
@@ -16,8 +16,8 @@ pub struct Tallied {
     pub compares: bool,
 }
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Tallied> {
-    Ok(Tallied {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Counted> {
+    Ok(Counted {
         copied: from_sql(row.get("copied")?),
         copying_ms: from_sql(row.get("copying_ms")?),
         compares: row.get("compares")?,
@@ -31,7 +31,7 @@ pub struct Figured {
     /// What its application has noticed so far.
     pub application: Application,
     /// What the copier has done so far.
-    pub tallied: Tallied,
+    pub counted: Counted,
 }
 
 impl Store {
@@ -49,8 +49,8 @@ impl Store {
 fn set(connection: &Connection, one: &Figured) -> rusqlite::Result<usize> {
     let sql = "UPDATE migrations SET copied = ?2, copying_ms = ?3, compares = ?4,
                application = ?5 WHERE id = ?1";
-    let (copied, time) = (to_sql(one.tallied.copied), to_sql(one.tallied.copying_ms));
+    let (copied, time) = (to_sql(one.counted.copied), to_sql(one.counted.copying_ms));
     let application = to_json(&one.application);
-    let values = params![to_sql(one.id), copied, time, one.tallied.compares, application];
+    let values = params![to_sql(one.id), copied, time, one.counted.compares, application];
     connection.prepare_cached(sql)?.execute(values)
 }

@@ -1,7 +1,7 @@
-//! The book: classes and policies as the state has them, in memory.
+//! The snapshot: classes and policies as the state has them, in memory.
 //!
-//! A change is first made in a copy of the book, which is looked at as a whole. If it
-//! can be, it is made in the store, and the book is read anew from there.
+//! A change is first made in a copy of the snapshot, which is looked at as a whole. If it
+//! can be, it is made in the store, and the snapshot is read anew from there.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use sterna_state::{ClassRecord, PolicyRecord, Store};
 
 /// All classes.
 #[derive(Clone, Debug, Default)]
-pub struct Book {
+pub struct PolicySnapshot {
     classes: BTreeMap<ClassId, Entry>,
     /// Which disk is in which class: it is asked for ten times a second.
     members: HashMap<DiskId, ClassId>,
@@ -30,9 +30,9 @@ pub struct Entry {
     pub policies: Vec<PolicyRecord>,
 }
 
-impl Book {
+impl PolicySnapshot {
     /// What the store has.
-    pub(super) fn read(store: &Store) -> Result<Book> {
+    pub(super) fn read(store: &Store) -> Result<PolicySnapshot> {
         let mut classes = BTreeMap::new();
         for record in store.classes()? {
             let entry = Entry { record, disks: Vec::new(), policies: Vec::new() };
@@ -45,7 +45,7 @@ impl Book {
         for policy in store.policies()? {
             classes.entry(policy.class).and_modify(|entry| entry.policies.push(policy));
         }
-        Ok(Book { classes, members })
+        Ok(PolicySnapshot { classes, members })
     }
 
     /// All classes, the built-in ones first, then as they were made.
@@ -78,14 +78,14 @@ impl Book {
         found.ok_or_else(|| Error::not_found("policy", id.0))
     }
 
-    /// The book with this class as it would be.
-    pub(crate) fn with(&self, entry: Entry) -> Book {
-        let mut book = self.clone();
+    /// The snapshot with this class as it would be.
+    pub(crate) fn with(&self, entry: Entry) -> PolicySnapshot {
+        let mut snapshot = self.clone();
         let id = entry.record.id;
-        book.members.retain(|_, class| *class != id);
-        book.members.extend(entry.disks.iter().map(|disk| (*disk, id)));
-        book.classes.insert(id, entry);
-        book
+        snapshot.members.retain(|_, class| *class != id);
+        snapshot.members.extend(entry.disks.iter().map(|disk| (*disk, id)));
+        snapshot.classes.insert(id, entry);
+        snapshot
     }
 }
 

@@ -34,7 +34,7 @@ const HANGS: u32 = 2;
 
 /// How a machine was, when it was last looked at.
 #[derive(Debug)]
-pub(super) struct Sight {
+pub(super) struct LastSeen {
     /// When that began (seconds since 1970).
     at: u64,
     /// Its images, by the names of its disks; of one that is off, or was not asked, none.
@@ -45,24 +45,25 @@ pub(super) struct Sight {
     before: Option<Vec<String>>,
 }
 
-impl Sight {
+impl LastSeen {
     /// What a look that began then has found: whether it is on, and its disks.
     pub(super) fn of<'a>(
         at: u64,
         seen: std::result::Result<(bool, impl Iterator<Item = &'a Drive>), &QemuError>,
-    ) -> Sight {
-        let mut sight = Sight { at, images: BTreeMap::new(), silent: None, before: None };
+    ) -> LastSeen {
+        let mut last_seen =
+            LastSeen { at, images: BTreeMap::new(), silent: None, before: None };
         match seen {
             Ok((true, drives)) => {
                 let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
-                sight.images = drives.map(image).collect();
+                last_seen.images = drives.map(image).collect();
             }
             Err(error) if error.is_silent() => {
-                sight.silent = Some((error.to_string(), 1));
+                last_seen.silent = Some((error.to_string(), 1));
             }
             _ => {}
         }
-        sight
+        last_seen
     }
 
     /// Its images, when it last answered; none if it never did.
@@ -91,7 +92,7 @@ impl Machines {
     /// Looks at all machines that nobody else keeps.
     fn look_at_vms(&self) -> Result<()> {
         let records = self.storage.store.vms()?;
-        lock(&self.vms.sights)
+        lock(&self.vms.last_seen)
             .retain(|name, _| records.iter().any(|vm| vm.name == *name));
         let by_hand: Vec<VmRecord> =
             records.into_iter().filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
@@ -102,24 +103,24 @@ impl Machines {
                 Ok((machine.run().await?.on, machine.drives().await?))
             };
             let seen: std::result::Result<(bool, Vec<Drive>), QemuError> = asked.await;
-            Sight::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
+            LastSeen::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
         });
-        let (vms, sights): (Vec<VmRecord>, Vec<Sight>) = looks.into_iter().unzip();
-        self.note_sights(vms.iter().zip(sights));
+        let (vms, last_seen): (Vec<VmRecord>, Vec<LastSeen>) = looks.into_iter().unzip();
+        self.note_last_seen(vms.iter().zip(last_seen));
         Ok(())
     }
 
     /// Takes note of what machines were seen with. One that runs with the destination of
     /// a move whose end was unclear has been given that by somebody who knows of it; with
     /// the source it may have been started as always.
-    pub(super) fn note_sights<'a>(
+    pub(super) fn note_last_seen<'a>(
         &self,
-        sights: impl IntoIterator<Item = (&'a VmRecord, Sight)>,
+        last_seen: impl IntoIterator<Item = (&'a VmRecord, LastSeen)>,
     ) {
         let unclear = self.storage.store.unclear_vm_moves().unwrap_or_default();
-        for (vm, sight) in sights {
+        for (vm, last_seen) in last_seen {
             for last in unclear.iter().filter(|last| last.vm == vm.name) {
-                let image = sight.image_since(last);
+                let image = last_seen.image_since(last);
                 if image.is_none_or(|image| *image != last.destination) {
                     continue;
                 }
@@ -135,28 +136,28 @@ impl Machines {
             }
             // Of another nobody would look again.
             if matches!(vm.reach, Reach::Qmp(_)) {
-                self.remember(vm, sight);
+                self.remember(vm, last_seen);
             }
         }
     }
 
-    /// Keeps the latest sight of a machine.
-    fn remember(&self, vm: &VmRecord, mut sight: Sight) {
-        let mut sights = lock(&self.vms.sights);
-        if let Some(before) = sights.get(&vm.name) {
-            if before.at > sight.at {
+    /// Keeps the latest look at a machine.
+    fn remember(&self, vm: &VmRecord, mut seen: LastSeen) {
+        let mut all = lock(&self.vms.last_seen);
+        if let Some(before) = all.get(&vm.name) {
+            if before.at > seen.at {
                 return;
             }
-            if sight.silent.is_some() {
-                sight.before = before.last_images();
+            if seen.silent.is_some() {
+                seen.before = before.last_images();
             }
             if let (Some((_, times)), Some((_, before))) =
-                (&mut sight.silent, &before.silent)
+                (&mut seen.silent, &before.silent)
             {
                 *times = before.saturating_add(1);
             }
         }
-        sights.insert(vm.name.clone(), sight);
+        all.insert(vm.name.clone(), seen);
     }
 
     /// What somebody should know of machines.
@@ -165,10 +166,10 @@ impl Machines {
         let mut warnings: Vec<Warning> = left.iter().map(untidy).collect();
         let (known, last) =
             (self.storage.store.vms()?, self.storage.store.last_vm_moves()?);
-        let sights = lock(&self.vms.sights);
+        let last_seen = lock(&self.vms.last_seen);
         for vm in &known {
-            let sight = sights.get(&vm.name).and_then(|sight| sight.silent.as_ref());
-            let Some((why, _)) = sight.filter(|(_, times)| *times >= HANGS) else {
+            let silent = last_seen.get(&vm.name).and_then(|seen| seen.silent.as_ref());
+            let Some((why, _)) = silent.filter(|(_, times)| *times >= HANGS) else {
                 continue;
             };
             warnings.push(Warning {
@@ -184,7 +185,7 @@ impl Machines {
             if !known.iter().any(|vm| is_of(&last, vm)) {
                 continue;
             }
-            let image = sights.get(&last.vm).and_then(|sight| sight.image_since(&last));
+            let image = last_seen.get(&last.vm).and_then(|seen| seen.image_since(&last));
             if last.unclear {
                 warnings.push(unclear(&last, image == Some(&last.source)));
             } else if let Some(image) = image {

@@ -10,29 +10,29 @@ use tokio::sync::Notify;
 
 /// All of them, by number.
 #[derive(Debug, Default)]
-pub(in crate::drs) struct Ways {
-    all: Mutex<BTreeMap<u64, Arc<Way>>>,
+pub(in crate::drs) struct Sessions {
+    all: Mutex<BTreeMap<u64, Arc<Session>>>,
     /// Those that have no thread, and are to have one.
     pub(super) stranded: Mutex<BTreeSet<u64>>,
     /// The daemon is to stop.
     pub(super) stopping: AtomicBool,
 }
 
-impl Ways {
+impl Sessions {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    pub(super) fn get(&self, id: u64) -> Option<Arc<Way>> {
+    pub(super) fn get(&self, id: u64) -> Option<Arc<Session>> {
         lock(&self.all).get(&id).cloned()
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Way>> {
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
         lock(&self.all).values().cloned().collect()
     }
 
-    pub(super) fn add(&self, id: u64, way: Arc<Way>) {
-        lock(&self.all).insert(id, way);
+    pub(super) fn add(&self, id: u64, session: Arc<Session>) {
+        lock(&self.all).insert(id, session);
     }
 
     pub(super) fn remove(&self, id: u64) {
@@ -42,7 +42,7 @@ impl Ways {
 
 /// One of them.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct Session {
     /// Wakes the mover.
     pub(super) asked: Notify,
     cancel: AtomicBool,
@@ -57,9 +57,9 @@ pub(super) struct Standing {
     pub(super) trouble: Option<String>,
 }
 
-impl Way {
-    pub(super) fn new(cancel: bool) -> Way {
-        Way { cancel: AtomicBool::new(cancel), ..Way::default() }
+impl Session {
+    pub(super) fn new(cancel: bool) -> Session {
+        Session { cancel: AtomicBool::new(cancel), ..Session::default() }
     }
 
     pub(super) fn wake(&self) {

@@ -21,19 +21,19 @@ use crate::Planner;
 
 /// What is asked of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Errand {
+pub(super) enum ControlRequest {
     Cancel,
     Pause,
     Resume,
 }
 
-impl Errand {
+impl ControlRequest {
     /// Whether that is still wanted.
     fn fits(self, wish: Wish) -> bool {
         match self {
-            Errand::Cancel => true,
-            Errand::Pause => wish == Wish::Pause,
-            Errand::Resume => wish == Wish::Run,
+            ControlRequest::Cancel => true,
+            ControlRequest::Pause => wish == Wish::Pause,
+            ControlRequest::Resume => wish == Wish::Run,
         }
     }
 }
@@ -46,17 +46,22 @@ struct Out {
 
 impl Drop for Out {
     fn drop(&mut self) {
-        lock(&self.live.state).errands.remove(&self.at);
+        lock(&self.live.state).control_requests.remove(&self.at);
     }
 }
 
 impl Planner {
     /// Asks something of a move's migration, unless something is being asked of it.
-    pub(super) fn send(self: &Arc<Self>, live: &Arc<Live>, at: usize, errand: Errand) {
-        let Some(id) = lock(&live.state).sets_out(at, errand) else { return };
+    pub(super) fn send(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        at: usize,
+        control_request: ControlRequest,
+    ) {
+        let Some(id) = lock(&live.state).sets_out(at, control_request) else { return };
         let (planner, out) = (self.clone(), Out { live: live.clone(), at });
         let run = move || {
-            let done = planner.carry(&out.live, id, errand);
+            let done = planner.carry(&out.live, id, control_request);
             drop(out);
             // What failed is tried again later, not at once.
             if done {
@@ -71,19 +76,26 @@ impl Planner {
     }
 
     /// Asks it; says whether that was done, or is not wanted any more.
-    fn carry(self: &Arc<Self>, live: &Live, id: u64, errand: Errand) -> bool {
+    fn carry(
+        self: &Arc<Self>,
+        live: &Live,
+        id: u64,
+        control_request: ControlRequest,
+    ) -> bool {
         let wish = lock(&live.state).run.wish();
-        if !errand.fits(wish) {
+        if !control_request.fits(wish) {
             return true;
         }
-        let done = match errand {
-            Errand::Cancel => self.moves.cancel_migration(id),
-            Errand::Pause => self.moves.pause_migration(id),
-            Errand::Resume => self.moves.resume_migration(id, ResumeMigration::default()),
+        let done = match control_request {
+            ControlRequest::Cancel => self.moves.cancel_migration(id),
+            ControlRequest::Pause => self.moves.pause_migration(id),
+            ControlRequest::Resume => {
+                self.moves.resume_migration(id, ResumeMigration::default())
+            }
         };
         // One that is just ending is heard of as ended.
         if let Err(error) = &done {
-            tracing::info!(migration = id, ?errand, %error, "a migration has refused a \
+            tracing::info!(migration = id, ?control_request, %error, "a migration has refused a \
                                                              command of its plan");
         }
         done.is_ok()
@@ -93,12 +105,12 @@ impl Planner {
 impl State {
     /// The migration of which something is asked from now on; nothing if something else
     /// is being asked of it, or it has none.
-    fn sets_out(&mut self, at: usize, errand: Errand) -> Option<u64> {
+    fn sets_out(&mut self, at: usize, control_request: ControlRequest) -> Option<u64> {
         let id = self.record.moves[at].course.migration?;
-        if !self.errands.insert(at) {
+        if !self.control_requests.insert(at) {
             return None;
         }
-        if errand == Errand::Cancel {
+        if control_request == ControlRequest::Cancel {
             self.told_to_leave.insert(at, Instant::now());
         }
         Some(id)
@@ -126,21 +138,27 @@ mod tests {
     fn of_a_move_one_thing_is_asked_at_a_time_however_long_that_takes() {
         let mut state = leaving();
         assert_eq!(state.late_to_leave(), [Action::Cancel(1)], "it was not told yet");
-        assert_eq!(state.sets_out(1, Errand::Cancel), Some(7));
-        assert_eq!(state.sets_out(1, Errand::Cancel), None);
-        assert_eq!(state.sets_out(1, Errand::Resume), None);
+        assert_eq!(state.sets_out(1, ControlRequest::Cancel), Some(7));
+        assert_eq!(state.sets_out(1, ControlRequest::Cancel), None);
+        assert_eq!(state.sets_out(1, ControlRequest::Resume), None);
         // It hangs for longer than is waited before it is told again.
         let long_ago = Instant::now().checked_sub(std::time::Duration::from_secs(60));
         state.told_to_leave.insert(1, long_ago.expect("a machine that is up"));
         assert_eq!(state.late_to_leave(), []);
-        state.errands.remove(&1);
+        state.control_requests.remove(&1);
         assert_eq!(state.late_to_leave(), [Action::Cancel(1)]);
     }
 
     #[test]
     fn what_is_not_wanted_any_more_is_not_asked_for() {
-        assert!(Errand::Pause.fits(Wish::Pause) && !Errand::Pause.fits(Wish::Run));
-        assert!(Errand::Resume.fits(Wish::Run) && !Errand::Resume.fits(Wish::Pause));
-        assert!(Errand::Cancel.fits(Wish::Run), "what cannot go on is given up");
+        assert!(
+            ControlRequest::Pause.fits(Wish::Pause)
+                && !ControlRequest::Pause.fits(Wish::Run)
+        );
+        assert!(
+            ControlRequest::Resume.fits(Wish::Run)
+                && !ControlRequest::Resume.fits(Wish::Pause)
+        );
+        assert!(ControlRequest::Cancel.fits(Wish::Run), "what cannot go on is given up");
     }
 }

@@ -22,7 +22,7 @@ impl Planner {
         let there =
             |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
         let taken = |name: &str| {
-            let space = self.storage.shelf(name).ok().and_then(|shelf| shelf.space());
+            let space = self.storage.handle(name).ok().and_then(|handle| handle.space());
             space.filter(|space| space.capacity > 0).map_or(0.0, |space| {
                 space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
             })
