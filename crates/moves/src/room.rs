@@ -44,12 +44,7 @@ impl Moves {
         provision: Option<Provision>,
     ) -> Result<Arc<Datastore>> {
         to.check_takes_new()?;
-        // Before it is opened: a device that is a disk's is refused then, and nobody knows
-        // by whom.
-        self.storage.check_is_no_disk(to)?;
-        to.must_answer()?;
-        let store = to.open()?;
-        self.storage.check_has_no_other_name(to, &store)?;
+        let store = self.storage.open_for_new(to)?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)
     }

@@ -96,13 +96,8 @@ impl Storage {
         let DiskRecord { size, provision: wanted, .. } = record;
         self.check_open_files(&record.name)?;
         let handle = self.handle(&record.datastore)?;
-        handle.must_answer()?;
-        let store = handle.open()?;
         let placing = self.placing(&handle);
-        if placing.is_some() {
-            self.check_is_no_disk(&handle)?;
-        }
-        self.check_has_no_other_name(&handle, &store)?;
+        let store = self.open_for_new(&handle)?;
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| handle.refused(&error))?;

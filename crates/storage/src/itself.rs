@@ -73,6 +73,19 @@ impl Storage {
         (!to.is_shared()).then(|| lock(&self.placing))
     }
 
+    /// Opens a datastore for an image that is to be made there; refused if it is a disk under
+    /// another name, or may be one, and if it does not answer. Hold what `placing` gives
+    /// until the image is recorded.
+    pub fn open_for_new(&self, to: &DatastoreHandle) -> Result<Arc<Datastore>> {
+        // Before it is opened: a device that is a disk's is refused then, and nobody knows
+        // by whom.
+        self.check_is_no_disk(to)?;
+        to.must_answer()?;
+        let store = to.open()?;
+        self.check_has_no_other_name(to, &store)?;
+        Ok(store)
+    }
+
     /// Whether a location is an export of this daemon.
     pub(crate) fn exports(&self, location: &Location) -> bool {
         self.places.nbd.iter().any(|place| place.serves(location))
@@ -109,7 +122,7 @@ impl Storage {
 
     /// Refuses a server or a device while another program has the image of a disk open for
     /// writing: it may be the one that gives that image its other name.
-    pub fn check_has_no_other_name(
+    fn check_has_no_other_name(
         &self,
         to: &DatastoreHandle,
         store: &Arc<Datastore>,
