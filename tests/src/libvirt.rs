@@ -95,16 +95,42 @@ impl Domain {
         source: &str,
         format: &str,
     ) -> Domain {
+        Domain::start_from(
+            scratch,
+            "",
+            &format!(
+                "<disk type='{kind}' device='disk'><driver name='qemu' type='{format}'/>
+             {source}<target dev='vda' bus='virtio'/></disk>"
+            ),
+        )
+    }
+
+    /// Defines and starts one whose disk `vda` is behind this vhost-user socket.
+    #[track_caller]
+    pub fn start_over_vhost_user(scratch: &Scratch, socket: &Path) -> Domain {
+        // As docs/manual/qemu.md gives it.
+        let memory = "<memoryBacking><source type='memfd'/><access mode='shared'/>
+                      </memoryBacking>";
+        let disk = format!(
+            "<disk type='vhostuser' device='disk'><driver name='qemu' type='raw'/>
+             <source type='unix' path='{}'><reconnect enabled='yes' timeout='1'/></source>
+             <target dev='vda' bus='virtio'/></disk>",
+            socket.display()
+        );
+        Domain::start_from(scratch, memory, &disk)
+    }
+
+    #[track_caller]
+    fn start_from(scratch: &Scratch, memory: &str, disk: &str) -> Domain {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("sterna-test-{}-{number}", std::process::id());
         // As root, because the test's directories are ours alone.
         let xml = format!(
             "<domain type='qemu'><name>{name}</name><memory unit='MiB'>64</memory>
-             <os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
+             {memory}<os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
              <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
-             <disk type='{kind}' device='disk'><driver name='qemu' type='{format}'/>
-             {source}<target dev='vda' bus='virtio'/></disk></devices>
+             {disk}</devices>
              <seclabel type='static' model='dac' relabel='no'><label>+0:+0</label>
              </seclabel></domain>"
         );
@@ -153,6 +179,12 @@ impl Domain {
         let pid = std::fs::read_to_string(self.pid_file()).expect("read its number");
         let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("a number");
         kill_process(pid, Signal::CONT).expect("send a signal");
+    }
+
+    /// It starts anew, without that its QEMU ends.
+    #[track_caller]
+    pub fn reset(&self) {
+        self.virsh(&["reset", &self.name]);
     }
 
     /// It goes off, as if the plug was pulled.

@@ -37,12 +37,20 @@ fn boot_sector(folder: &Path) -> PathBuf {
     file
 }
 
-fn prepared(stage: &Stage) -> PathBuf {
+/// A disk `a` from which a machine boots that writes sector 1 as sector 2; gives the path for
+/// its socket.
+pub(crate) fn prepared(stage: &Stage) -> PathBuf {
     let uri = stage.disk("a", 8 * MIB);
     let boot = boot_sector(&stage.here);
     let write = format!("write -s {} 0 512", boot.display());
     run("qemu-io", ["-f", "raw", "-c", &write, "-c", "write -P 90 512 512", &uri]);
     stage.here.join("a.sock")
+}
+
+/// Whether the 512 bytes there are what the program writes.
+pub(crate) fn says_90(uri: &str, at: u64) -> bool {
+    let read = format!("read -P 90 {at} 512");
+    !run("qemu-io", ["-f", "raw", "-c", &read, uri]).contains("failed")
 }
 
 /// Boots a machine from the disk; QEMU's exit code.
@@ -66,8 +74,7 @@ fn a_machine_boots_from_its_disk_and_writes_to_it() {
     let socket = prepared(&stage);
     stage.daemon.sterna(&format!("disk attach a --vhost-user {}", socket.display())).ok();
     assert_eq!(boot(&socket), Some(WELL));
-    let copied = ["-f", "raw", "-c", "read -P 90 1024 512", &stage.daemon.uri("a")];
-    assert!(!run("qemu-io", copied).contains("failed"));
+    assert!(says_90(&stage.daemon.uri("a"), 1024));
 }
 
 #[test]

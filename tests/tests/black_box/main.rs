@@ -44,3 +44,4 @@ mod timed;
 mod transfers;
 mod unplugging;
 mod vms;
+mod vms_of_libvirt;

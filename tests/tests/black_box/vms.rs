@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sterna_tests::between::{Between, Stop};
-use sterna_tests::libvirt::{self, Domain};
 use sterna_tests::machines::{Machine, is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
 /// What the commands promise: something that is wrong is said within this.
-const REPORTED: Duration = seconds(5);
+pub(crate) const REPORTED: Duration = seconds(5);
 
 /// A stage with a busy machine `web`, whose raw disk of 64 MiB is on `here`.
 fn stage() -> Option<(Stage, Machine, PathBuf)> {
@@ -44,16 +43,16 @@ fn add(stage: &Stage, name: &str, machine: &Machine) {
 
 /// Starts a move that goes on by itself; gives its number.
 #[track_caller]
-fn moving(stage: &Stage, line: &str) -> u64 {
+pub(crate) fn moving(stage: &Stage, line: &str) -> u64 {
     let started = stage.daemon.json(&format!("vm move {line} --detach"));
     started["id"].as_u64().expect("a number")
 }
 
-fn disk(stage: &Stage) -> Value {
+pub(crate) fn disk(stage: &Stage) -> Value {
     stage.daemon.json("vm show web")["disks"][0].clone()
 }
 
-fn image(stage: &Stage) -> PathBuf {
+pub(crate) fn image(stage: &Stage) -> PathBuf {
     disk(stage)["image"].as_str().expect("a path").into()
 }
 
@@ -69,7 +68,7 @@ fn moves_when_it_can(stage: &Stage, old: &Path) {
 
 /// Nothing of a move is left on the datastore `there`.
 #[track_caller]
-fn nothing_is_left(stage: &Stage) {
+pub(crate) fn nothing_is_left(stage: &Stage) {
     assert_eq!(stage.files_there(), Vec::<String>::new());
 }
 
@@ -222,7 +221,7 @@ fn a_copy_for_idle_moments_waits_beside_a_busy_guest() {
 }
 
 /// A move that has just begun and takes its time.
-fn slow_move(stage: &Stage) -> u64 {
+pub(crate) fn slow_move(stage: &Stage) -> u64 {
     let id = moving(stage, "web vda --to there --rate 1M");
     stage.daemon.wait_for(id, "copying", seconds(20));
     id
@@ -509,104 +508,4 @@ fn what_cannot_be_moved_is_refused_with_the_reason() {
     daemon.sterna("vm remove web").fails_with(&["is moved by migration"]);
     daemon.sterna("datastore remove there").fails_with(&["used by migration", "web"]);
     stage.daemon.cancel(id);
-}
-
-/// A stage with a busy machine `web` that libvirt owns.
-fn libvirt_stage() -> Option<(Stage, Domain, PathBuf)> {
-    if !libvirt::have() {
-        return None;
-    }
-    let stage = Stage::new();
-    let image = stage.here.join("web.raw");
-    write_guest(&image, 64 * MIB, 32 * MIB);
-    let domain = Domain::start(&stage.scratch, &image, "raw");
-    let line = format!("vm add web --libvirt {} {}", libvirt::URI, domain.name());
-    stage.daemon.sterna(&line).ok();
-    until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
-    Some((stage, domain, image))
-}
-
-#[test]
-fn a_disk_of_libvirts_moves_and_is_there_at_the_next_start() {
-    let Some((stage, domain, old)) = libvirt_stage() else { return };
-    let shown = disk(&stage);
-    assert_eq!((&shown["format"], &shown["size"]), (&"raw".into(), &(64 * MIB).into()));
-    assert!(shown["now"]["iops"].as_f64() > Some(0.0), "{shown:#}");
-    stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
-    let new = image(&stage);
-    assert_eq!(new.parent(), Some(stage.there.as_path()));
-    is_written(&new);
-    assert!(number_on(&new) > number_on(&old), "the old image is left as it was");
-    assert!(domain.kept().contains(&new.display().to_string()), "{}", domain.kept());
-    domain.destroy();
-    assert_eq!(stage.daemon.json("vm show web")["state"], "off");
-    domain.start_again();
-    assert_eq!(image(&stage), new);
-    is_written(&new);
-}
-
-#[test]
-fn a_move_of_libvirts_is_guarded_and_cancelled() {
-    let Some((stage, domain, old)) = libvirt_stage() else { return };
-    stage.daemon.sterna("vm move web vda --to there --p99 5ms").fails_with(&["--keep"]);
-    let id = moving(&stage, "web vda --to there --keep 97% --rate 1M");
-    until("the guard to be at work", seconds(20), || {
-        let guard = stage.daemon.migration(id)["guard"]["state"].clone();
-        guard.is_string().then_some(())
-    });
-    stage.daemon.cancel(id);
-    assert_eq!(image(&stage), old);
-    nothing_is_left(&stage);
-    assert!(domain.kept().contains(&old.display().to_string()));
-    is_written(&old);
-}
-
-#[test]
-fn a_machine_of_libvirts_that_goes_off_ends_its_move() {
-    let Some((stage, domain, old)) = libvirt_stage() else { return };
-    let id = slow_move(&stage);
-    domain.destroy();
-    let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
-    assert!(ended["reason"].is_string(), "{ended:#}");
-    nothing_is_left(&stage);
-    assert!(domain.kept().contains(&old.display().to_string()));
-}
-
-#[test]
-fn a_copy_that_libvirt_begins_after_we_have_given_up_on_it_is_given_up_too() {
-    let Some((mut stage, domain, old)) = libvirt_stage() else { return };
-    // QEMU hangs, and libvirt with whoever asks for its figures: the copy has to wait.
-    let real = programs::find("virsh").expect("it is there");
-    let hangs = format!(
-        "#!/bin/sh\ncase \"$*\" in *blockcopy*)\n kill -STOP $(cat {})\n {} -c {} \
-         domstats --block {} >/dev/null 2>&1 &\n sleep 1;;\nesac\nexec {} \"$@\"\n",
-        domain.pid_file().display(),
-        real.display(),
-        libvirt::URI,
-        domain.name(),
-        real.display()
-    );
-    stage.daemon.stop();
-    stage.daemon.use_instead(&stage.scratch, "virsh", &hangs);
-    stage.daemon.restart();
-    let id = moving(&stage, "web vda --to there --rate 1M");
-    let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
-    assert!(ended["reason"].to_string().contains("blockcopy"), "{ended:#}");
-    domain.go_on();
-    until("libvirt to begin the copy, and us to see it", seconds(30), || {
-        stage.daemon.log().contains("has nothing of the copy any more").then_some(())
-    });
-    assert!(!domain.job().contains("Block Copy"), "{}", domain.job());
-    nothing_is_left(&stage);
-    assert_eq!(image(&stage), old);
-}
-
-#[test]
-fn a_copy_that_somebody_else_has_libvirt_make_is_left_alone() {
-    let Some((stage, domain, old)) = libvirt_stage() else { return };
-    domain.begin_copy(&stage.scratch.path("backup.raw"));
-    stage.daemon.sterna("vm move web vda --to there").fails_with(&["was cancelled"]);
-    assert!(domain.job().contains("Block Copy"), "{}", domain.job());
-    assert_eq!(image(&stage), old);
-    nothing_is_left(&stage);
 }
