@@ -20,19 +20,8 @@ const MACHINES: [&str; 1] = ["core"];
 
 /// Circles that are there, by crate and folder; the test fails too if one has gone, so that
 /// it cannot come back.
-const KNOWN: [(&str, &str, &[&str]); 2] = [
-    // A message to a reactor is something to do with it, so all that reactors carry out
-    // knows them.
-    (
-        "engine",
-        "",
-        &[
-            "disk", "engine", "export", "figures", "mailbox", "migrate", "mirror",
-            "reactor", "troubles",
-        ],
-    ),
-    ("engine", "export", &["command", "connection", "ranged", "stream"]),
-];
+const KNOWN: [(&str, &str, &[&str]); 1] =
+    [("engine", "export", &["command", "connection", "ranged", "stream"])];
 
 /// `module → modules that it uses` among the daemon's, but for those that wire the others:
 /// what `daemon/src/daemon.rs` draws of the services, and what these are made of.

@@ -68,10 +68,9 @@ use self::order::Order;
 use self::patch::Patches;
 pub(crate) use self::patch::{BLOCK, Edges};
 use self::promise::Promise;
-pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
+pub(crate) use self::waiting::{Entry, Strain};
 use self::watch::Watches;
-use crate::export::memory::Strain;
 use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
@@ -444,13 +443,6 @@ impl Core {
         self.connections -= 1;
         self.hurries_no_more(client);
         self.promise.leaves(client);
-    }
-
-    /// How it stands with the memory that this disk's clients may have.
-    pub(crate) fn strain(&self, cx: &Cx) -> Strain {
-        let oldest = self.flow.as_ref().map(|flow| cx.qos.oldest(cx.now, flow));
-        let oldest = oldest.unwrap_or_default();
-        Strain { waiting: self.waiting.memory(), oldest }
     }
 
     /// The number of its datastore among those of the reactor.
