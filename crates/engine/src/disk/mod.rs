@@ -74,7 +74,7 @@ use self::watch::Watches;
 use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
-use crate::qos::{self, Admission, Flow, Item, Membership, Qos};
+use crate::qos::{Admission, Flow, Item, Membership, Qos};
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
 use crate::timer::Alarm;
@@ -489,8 +489,8 @@ impl Core {
     fn cost(&self, image: u16, op: &ImageOp) -> Option<Cost> {
         let held = self.images.iter().find(|held| held.number == image)?;
         match op {
-            ImageOp::Zero { .. } => qos::cost(&held.asked(op.clone()), &*held.image),
-            op => qos::cost(op, &*held.image),
+            ImageOp::Zero { .. } => held.asked(op.clone()).cost(&*held.image),
+            op => op.cost(&*held.image),
         }
     }
 
