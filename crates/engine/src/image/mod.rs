@@ -21,6 +21,7 @@ mod emulated;
 mod emulator;
 mod extents;
 pub(crate) mod file;
+mod file_system;
 mod identity;
 mod layer;
 mod lock;
