@@ -1,4 +1,22 @@
 //! The data path: reactor, datastores, exports, the mirror's driver.
+//!
+//! A module uses those below it, and knows none above it:
+//!
+//! ```text
+//!  engine ─────────┐            what the daemon calls, from any thread
+//!    │ mailboxes   │
+//!  reactor         │            one thread: the loop, and who waits for memory
+//!    │             │
+//!  export        mirror         clients and machines; the driver of a move
+//!    └──── disk ───┘            requests and their answers
+//!           │
+//!         image                 the bytes of a disk on one datastore
+//!           │
+//!  qos · io · buffer · timer    admission, the kernel, memory, the clock
+//! ```
+//!
+//! What goes up goes as data: answers in queues, letters in mailboxes, and traits of a lower
+//! module that an upper one fills in (`disk::Driver`, `export::vhost::Devices`).
 
 pub mod boot;
 mod buffer;
