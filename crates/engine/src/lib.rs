@@ -1,7 +1,24 @@
 //! The data path: reactor, datastores, exports, the mirror's driver.
+//!
+//! A module uses those below it, and knows none above it:
+//!
+//! ```text
+//!  engine ─────────┐            what the daemon calls, from any thread
+//!    │ mailboxes   │
+//!  reactor         │            one thread: the loop, and who waits for memory
+//!    │             │
+//!  export        mirror         clients and machines; the driver of a move
+//!    └──── disk ───┘            requests and their answers
+//!           │
+//!         image                 the bytes of a disk on one datastore
+//!           │
+//!  qos · io · buffer · timer    admission, the kernel, memory, the clock
+//! ```
+//!
+//! What goes up goes as data: answers in queues, letters in mailboxes, and traits of a lower
+//! module that an upper one fills in (`disk::Driver`, `export::vhost::Devices`).
 
 pub mod boot;
-mod buddy;
 mod buffer;
 mod classes;
 pub mod datastore;
@@ -9,20 +26,17 @@ mod directory;
 mod disk;
 mod engine;
 mod export;
-mod figures;
 mod ground;
 mod holds;
 mod image;
 mod io;
 mod listener;
 mod mailbox;
-mod migrate;
 pub mod mirror;
 mod origin;
 pub mod place;
 mod plain;
 mod qos;
-mod qos_control;
 mod reactor;
 pub mod sidecar;
 mod slab;
@@ -30,14 +44,12 @@ mod stats;
 mod timer;
 mod times;
 mod troubles;
-mod watching;
 
 #[cfg(fuzzing)]
 pub use export::vhost::fuzzing;
 
 pub use directory::description;
-pub use engine::{Config, DiskSpec, Engine, EngineError};
-pub use figures::DiskWindow;
+pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedReads};
 pub use ground::{Ground, Shared};
 pub use image::{
     Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener,
@@ -45,9 +57,7 @@ pub use image::{
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
-pub use migrate::MigrateError;
 pub use plain::keep_descriptors;
-pub use stats::{DiskProfile, DiskStats, Requests};
+pub use stats::{DiskProfile, DiskStats, DiskWindow, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};
-pub use watching::WatchedReads;

@@ -1,60 +1,70 @@
-//! The way from other threads to a reactor: messages, and an event that wakes it.
+//! The way from other threads to something that lives on one thread, a reactor: letters,
+//! and an event that wakes it.
 //!
-//! A message is something to do on the reactor. There is one kind of message, so
-//! whoever adds a control call needs no new message type; what a message may do
-//! is what `Reactor` offers.
+//! A letter is something to do with the mailbox's owner. So there is one kind of letter, and
+//! whoever adds a control call needs no new type for it; and the mailbox knows nothing of
+//! its owner.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 
 use crate::io::{drain, eventfd, signal};
-use crate::reactor::Reactor;
 
-/// Something to do on a reactor.
-pub(crate) type ReactorMessage = Box<dyn FnOnce(&mut Reactor) + Send>;
+/// Something to do with the owner of a mailbox.
+pub(crate) type Letter<T> = Box<dyn FnOnce(&mut T) + Send>;
 
-pub(crate) struct Mailbox {
-    inbox: Mutex<Inbox>,
+pub(crate) struct Mailbox<T> {
+    inbox: Mutex<Inbox<T>>,
     event: OwnedFd,
 }
 
-struct Inbox {
-    waiting: Vec<ReactorMessage>,
-    /// The reactor has ended; nothing is taken any more.
+struct Inbox<T> {
+    waiting: Vec<Letter<T>>,
+    /// The owner has ended; nothing is taken any more.
     closed: bool,
 }
 
-impl Mailbox {
-    pub(crate) fn new() -> std::io::Result<Mailbox> {
+impl<T> Mailbox<T> {
+    pub(crate) fn new() -> std::io::Result<Mailbox<T>> {
         let inbox = Inbox { waiting: Vec::new(), closed: false };
         Ok(Mailbox { inbox: Mutex::new(inbox), event: eventfd()? })
     }
 
-    /// Hands a message over; false (and the message is dropped) if the reactor has
-    /// ended.
-    pub(crate) fn post(&self, message: ReactorMessage) -> bool {
+    /// Hands a letter over. If the owner has ended, the letter is dropped.
+    pub(crate) fn post(&self, letter: impl FnOnce(&mut T) + Send + 'static) {
+        let letter: Letter<T> = Box::new(letter);
         let mut inbox = self.inbox.lock().expect("nothing panics with the lock");
         if inbox.closed {
-            return false;
+            return;
         }
-        inbox.waiting.push(message);
+        inbox.waiting.push(letter);
         let first = inbox.waiting.len() == 1;
         drop(inbox);
         if first {
             signal(&self.event);
         }
-        true
     }
 
-    /// Takes all messages, in order.
-    pub(crate) fn take(&self) -> Vec<ReactorMessage> {
+    /// Does something with the owner and waits for what comes of it; nothing, if the owner
+    /// has ended.
+    pub(crate) fn ask<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut T) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.post(move |owner| drop(answer.send(f(owner))));
+        answered.recv().ok()
+    }
+
+    /// Takes all letters, in order.
+    pub(crate) fn take(&self) -> Vec<Letter<T>> {
         drain(&self.event);
         std::mem::take(
             &mut self.inbox.lock().expect("nothing panics with the lock").waiting,
         )
     }
 
-    /// No more messages. Those that wait are dropped, which tells their senders.
+    /// No more letters. Those that wait are dropped, which tells their senders.
     pub(crate) fn close(&self) {
         let mut inbox = self.inbox.lock().expect("nothing panics with the lock");
         inbox.closed = true;
@@ -64,7 +74,7 @@ impl Mailbox {
     }
 }
 
-impl AsFd for Mailbox {
+impl<T> AsFd for Mailbox<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -6,8 +6,7 @@
 //! guest was admitted, and waits. Nor do questions, which cost a datastore little, and
 //! flushes: a database that commits holds everything up for one, and a limit is to slow a
 //! guest, not to stop it. They are counted, so who makes nothing else is seen
-//! (`measure::Window::flushes`). Zeroes that are written out and
-//! what is read ahead cost what a write and a read of as much do.
+//! (`measure::Window::flushes`). What each costs, its image says (`ImageOp::cost`).
 //!
 //! What may start and did not at once goes to `ready`; the loop gives it to its disk.
 //! A guest's requests are scheduled where the disk's current image is, and move with
@@ -23,7 +22,6 @@ use sterna_core::qos::{Class, ClassId, Cost, FlowId, Permit, Pool, SHARES, Stake
 use sterna_core::qos::{SCHEDULERS_MAX, Scheduler};
 
 use crate::holds::Sum;
-use crate::image::{Image, ImageOp};
 use crate::io::{Owner, Token};
 use crate::slab::Slab;
 use crate::timer::{Alarm, Timers};
@@ -98,14 +96,6 @@ pub(crate) struct Copied {
     pub(crate) arrived: Nanos,
 }
 
-impl Copied {
-    /// What an operation will have done that is asked for now.
-    pub(crate) fn by(op: &ImageOp, now: Nanos) -> Copied {
-        let write = !matches!(op, ImageOp::Read { .. });
-        Copied { write, bytes: transferred(op), arrived: now }
-    }
-}
-
 /// A request's admission: where it was given, and what has to be given back.
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -113,28 +103,6 @@ pub(crate) struct Admission {
     permit: Permit,
     /// When it started.
     pub(crate) at: Nanos,
-}
-
-/// What an operation costs on an image; none for what need not wait.
-pub(crate) fn cost(op: &ImageOp, on: &dyn Image) -> Option<Cost> {
-    let moves = on.moves_bytes(op);
-    let bytes = match op {
-        ImageOp::Read { .. } | ImageOp::Write { .. } => transferred(op),
-        ImageOp::Zero { len, .. } if moves => *len,
-        // Blocks that are shared or let go are neither read nor written.
-        ImageOp::Zero { .. } | ImageOp::Clone { .. } => 0,
-        ImageOp::Cache { len, .. } if moves => *len,
-        ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => return None,
-    };
-    Some(Cost { bytes })
-}
-
-/// The bytes that an operation takes or gives.
-fn transferred(op: &ImageOp) -> u64 {
-    match op {
-        ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.len() as u64,
-        _ => 0,
-    }
 }
 
 /// The class of a disk's guest; a disk in no class is one by itself.

@@ -8,8 +8,11 @@
 //! window since it was last taken, which is taken out ten times a second
 //! (`Engine::take_windows`).
 
-use sterna_core::Nanos;
+use std::sync::Arc;
+
 use sterna_core::measure::{Pattern, Traffic, Window};
+use sterna_core::qos::Pool;
+use sterna_core::{DiskId, Nanos};
 
 use crate::image::ImageOp;
 use crate::times::Times;
@@ -53,6 +56,17 @@ pub struct Requests {
     pub times: Times,
     /// Their pattern: counted as they come, the response times as they are answered.
     pub pattern: Pattern,
+}
+
+/// What a disk did in a window of time.
+#[derive(Clone, Debug)]
+pub struct DiskWindow {
+    /// The disk.
+    pub disk: DiskId,
+    /// The datastore of its current image: see [`Budget::is`](crate::Budget::is).
+    pub datastore: Arc<Pool>,
+    /// What it did.
+    pub window: Window,
 }
 
 /// How long a request took.

@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use crate::engine::{Engine, EngineError};
-use crate::reactor::Reactor;
-use sterna_core::DiskId;
-
 /// Something about a disk that somebody should look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -31,12 +27,4 @@ pub enum TroubleKind {
         /// How many.
         requests: usize,
     },
-}
-
-impl Engine {
-    /// The disks that somebody should look at.
-    pub fn troubles(&self) -> Result<Vec<(DiskId, Trouble)>, EngineError> {
-        let all = self.call_all(Reactor::troubles)?;
-        Ok(all.into_iter().flatten().collect())
-    }
 }

@@ -24,15 +24,15 @@
 //! `export::memory` for the one that connections follow.
 
 mod arena;
+mod buddy;
 mod slice;
 
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-use crate::buddy::{Lists, ORDER_MAX};
-
 use arena::Arena;
+use buddy::{Lists, ORDER_MAX};
 pub(crate) use slice::{Slice, Vector};
 
 /// The smallest block, and the alignment of all of them: a page, which is

@@ -27,7 +27,7 @@ impl Core {
         let disk = self.index;
         if let (Some(cost), Some(held)) = (self.cost(image, &op), self.held(image)) {
             let item = Item::Copy { disk, image, ticket };
-            let copied = Copied::by(&op, cx.now);
+            let copied = op.copied(cx.now);
             let Some(admission) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
                 self.copies.insert(ticket, Copying::Waiting(op, copied));
                 return true;

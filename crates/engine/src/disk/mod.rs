@@ -68,14 +68,13 @@ use self::order::Order;
 use self::patch::Patches;
 pub(crate) use self::patch::{BLOCK, Edges};
 use self::promise::Promise;
-pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
+pub(crate) use self::waiting::{Entry, Strain};
 use self::watch::Watches;
-use crate::export::memory::Strain;
 use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
-use crate::qos::{self, Admission, Flow, Item, Membership, Qos};
+use crate::qos::{Admission, Flow, Item, Membership, Qos};
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
 use crate::timer::Alarm;
@@ -446,13 +445,6 @@ impl Core {
         self.promise.leaves(client);
     }
 
-    /// How it stands with the memory that this disk's clients may have.
-    pub(crate) fn strain(&self, cx: &Cx) -> Strain {
-        let oldest = self.flow.as_ref().map(|flow| cx.qos.oldest(cx.now, flow));
-        let oldest = oldest.unwrap_or_default();
-        Strain { waiting: self.waiting.memory(), oldest }
-    }
-
     /// The number of its datastore among those of the reactor.
     pub(crate) fn store(&self) -> Option<u32> {
         self.flow.as_ref().map(Qos::store_of)
@@ -497,8 +489,8 @@ impl Core {
     fn cost(&self, image: u16, op: &ImageOp) -> Option<Cost> {
         let held = self.images.iter().find(|held| held.number == image)?;
         match op {
-            ImageOp::Zero { .. } => qos::cost(&held.asked(op.clone()), &*held.image),
-            op => qos::cost(op, &*held.image),
+            ImageOp::Zero { .. } => held.asked(op.clone()).cost(&*held.image),
+            op => op.cost(&*held.image),
         }
     }
 

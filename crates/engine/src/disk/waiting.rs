@@ -24,6 +24,15 @@ pub(crate) enum Entry {
     Used,
 }
 
+/// How it stands with a disk whose client wants memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Strain {
+    /// So much of the pool is held by what waits on it for admission.
+    pub(crate) waiting: usize,
+    /// How long the oldest request at its datastore has been under way.
+    pub(crate) oldest: Nanos,
+}
+
 #[derive(Default)]
 pub(super) struct Waiting {
     requests: usize,
@@ -111,6 +120,13 @@ impl Disk {
 }
 
 impl Core {
+    /// How it stands with the memory that this disk's clients may have.
+    pub(crate) fn strain(&self, cx: &Cx) -> Strain {
+        let oldest = self.flow.as_ref().map(|flow| cx.qos.oldest(cx.now, flow));
+        let oldest = oldest.unwrap_or_default();
+        Strain { waiting: self.waiting.memory(), oldest }
+    }
+
     /// Whether the guest waits for admission.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()

@@ -6,7 +6,7 @@
 //! - **Reads**, and what is to be read ahead: the blocks are read, and the reply is cut.
 //! - **Writes** have a buffer for all blocks of a piece; what is missing of the first and the
 //!   last of them the disk reads itself (`disk::patch`).
-//! - **Zeroes**: whole blocks first, then the parts at both ends, as writes (`ranged`).
+//! - **Zeroes**: whole blocks first, then the parts at both ends, as writes (`commands`).
 //! - **Trims** are hints: parts of blocks are left as they are.
 //! - **Block status**: that of the blocks, cut.
 //!

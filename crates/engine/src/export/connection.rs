@@ -21,13 +21,11 @@ use sterna_nbd::{Request, Session, session::Remedy};
 use crate::disk::{Answer, Client, Disk};
 use crate::holds::Holds;
 use crate::image::Cx;
-use crate::io::{Completion, Fd, Message, Op, Owner, Token};
-use crate::slab::Slab;
+use crate::io::{Completion, Fd, Op, Owner, Token};
 
 use super::ahead::{Ahead, Pending};
-use super::command::{Command, Kind};
-use super::memory::{Account, Refusal};
-use super::output::Output;
+use super::commands::{Coming, Commands, HangUp};
+use super::memory::Refusal;
 use super::receive::{Input, Phase};
 use super::{COPY_MAX, IN_FLIGHT_MAX, STALL};
 
@@ -37,23 +35,16 @@ const RECEIVE_PAYLOAD: u32 = 1;
 const SEND: u32 = 2;
 
 pub(crate) struct Connection {
-    pub(super) index: u32,
+    index: u32,
     fd: Fd,
     /// The number of its disk on the reactor.
     pub(crate) disk: u32,
-    pub(super) session: Session,
-    pub(super) account: Account,
-    pub(super) commands: Slab<Command>,
-    /// Those of the commands that are long reads.
-    pub(super) streams: Vec<u32>,
-    /// The long read in one part that has begun to reply: nothing may come
-    /// between its pieces.
-    pub(super) exclusive: Option<u32>,
-    /// Answers that wait behind it.
+    /// Commands that have started, and their replies.
+    commands: Commands,
+    /// Answers that wait until a long read has replied.
     deferred: VecDeque<Answer>,
-    pub(super) output: Output,
     input: Input,
-    pub(super) phase: Phase,
+    phase: Phase,
     /// Commands that cannot start now.
     ahead: Ahead,
     receiving: bool,
@@ -95,13 +86,8 @@ impl Connection {
             index,
             fd,
             disk,
-            session,
-            account: Account::new(holds),
-            commands: Slab::new(),
-            streams: Vec::new(),
-            exclusive: None,
+            commands: Commands::new(Client::Connection(index), session, holds),
             deferred: VecDeque::new(),
-            output: Output::default(),
             input: Input::new(&cx.newcomers, leftover)?,
             phase: Phase::Head,
             ahead: Ahead::default(),
@@ -125,7 +111,13 @@ impl Connection {
     ) {
         let Completion { token, result, op } = completion;
         match op {
-            Op::Send { message, .. } => self.sent(cx, message, result.is_ok()),
+            Op::Send { message, .. } => {
+                self.commands.sent(message);
+                self.moved = cx.now;
+                if result.is_err() {
+                    self.close();
+                }
+            }
             Op::Recv { .. } => {
                 self.receiving = false;
                 match result {
@@ -154,52 +146,56 @@ impl Connection {
         }
     }
 
-    fn sent(&mut self, cx: &mut Cx, message: Box<Message>, ok: bool) {
-        let cost = self.output.sent(message);
-        self.account.give(cost);
-        self.moved = cx.now;
-        if !ok {
-            self.close();
+    /// Payload of a write has come into its target.
+    fn payload(&mut self, cx: &mut Cx, disk: &mut Disk, key: u32, len: usize) {
+        if self.commands.payload(cx, disk, key, len) {
+            self.phase = Phase::Head;
         }
     }
 
     /// The disk has answered a request of this connection.
     pub(crate) fn answer(&mut self, cx: &mut Cx, disk: &mut Disk, answer: Answer) {
-        let key = answer.origin.command;
-        let behind = self.exclusive.is_some_and(|owner| owner != key);
-        // A long read takes its pieces itself; it knows that it must wait.
-        if behind && !self.is_closed() && !self.streams.contains(&key) {
+        if self.is_closed() {
+            self.commands.forget(&answer);
+        } else if self.commands.must_wait(&answer) {
             self.deferred.push_back(answer);
-        } else {
-            self.answered(cx, disk, answer);
+        } else if let Err(HangUp) = self.commands.answered(cx, disk, answer) {
+            self.close();
         }
     }
 
     /// Does all that can be done before the replies are sent. Says why it cannot go
     /// on, if there is a command that cannot start.
     pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) -> Option<Refusal> {
+        if let Err(HangUp) = self.catch_up(cx, disk) {
+            self.close();
+        }
         if self.is_closed() {
             disk.core.ahead -= self.ahead.clear();
             return None;
         }
-        for at in (0..self.streams.len()).rev() {
-            if let Some(&key) = self.streams.get(at) {
-                self.advance_stream(cx, disk, key);
-            }
+        while !self.commands.is_owned() && self.step(cx, disk) {}
+        self.starved()
+    }
+
+    /// Replies to what has been answered, as far as that goes.
+    fn catch_up(&mut self, cx: &mut Cx, disk: &mut Disk) -> Result<(), HangUp> {
+        if self.is_closed() {
+            return Ok(());
         }
-        while self.exclusive.is_none()
+        self.commands.advance(cx, disk)?;
+        while !self.commands.is_owned()
             && let Some(answer) = self.deferred.pop_front()
         {
-            self.answered(cx, disk, answer);
+            self.commands.answered(cx, disk, answer)?;
         }
-        while self.exclusive.is_none() && self.step(cx, disk) {}
-        self.starved()
+        Ok(())
     }
 
     /// Why its next command cannot start now. While a long read owns the output, all wait
     /// for that alone.
     pub(crate) fn starved(&self) -> Option<Refusal> {
-        let waits = !self.is_closed() && self.exclusive.is_none();
+        let waits = !self.is_closed() && !self.commands.is_owned();
         waits.then(|| self.ahead.starved()).flatten()
     }
 
@@ -219,12 +215,7 @@ impl Connection {
             Phase::Head => self.next_command(cx, disk),
             Phase::Payload(key) => {
                 let key = *key;
-                let Some(Command { kind: Kind::Write(write), .. }) =
-                    self.commands.get_mut(key)
-                else {
-                    return false;
-                };
-                let Some(target) = write.target() else { return false };
+                let Some(target) = self.commands.target(key) else { return false };
                 let len = self.input.fill(&target);
                 drop(target);
                 if len > 0 {
@@ -239,7 +230,7 @@ impl Connection {
                 if *left > 0 {
                     return false;
                 }
-                self.output.push(reply, None, 0);
+                self.commands.reply(reply);
                 self.phase = Phase::Head;
                 true
             }
@@ -257,7 +248,7 @@ impl Connection {
         };
         self.input.consume(head.len());
         disk.core.hears(Client::Connection(self.index));
-        let refusal = match self.session.check(&request) {
+        let refusal = match self.commands.session().check(&request) {
             Ok(command) => {
                 let (cookie, came) = (request.cookie, None);
                 return self.begin(cx, disk, Pending { cookie, command, came });
@@ -265,9 +256,10 @@ impl Connection {
             Err(refusal) => refusal,
         };
         let error = refusal.reason.to_string();
-        let reply = self.session.error(request.cookie, refusal.error(), &error);
+        let session = self.commands.session();
+        let reply = session.error(request.cookie, refusal.error(), &error);
         match refusal.remedy {
-            Remedy::Reply => self.output.push(&reply, None, 0),
+            Remedy::Reply => self.commands.reply(&reply),
             Remedy::DrainThenReply(left) => {
                 self.phase = Phase::Skip { left: left as usize, reply };
             }
@@ -277,11 +269,18 @@ impl Connection {
     }
 
     fn begin(&mut self, cx: &mut Cx, disk: &mut Disk, pending: Pending) -> bool {
-        let Err(refusal) = self.start(cx, disk, &pending) else { return true };
-        self.ahead.refused(cx.now, pending, refusal);
-        disk.core.ahead += 1;
-        self.read_ahead(cx, disk);
-        false
+        match self.commands.start(cx, disk, &pending) {
+            Ok(Coming::Command) => {}
+            Ok(Coming::Payload(key)) => self.phase = Phase::Payload(key),
+            Ok(Coming::Nothing) => self.finish(),
+            Err(refusal) => {
+                self.ahead.refused(cx.now, pending, refusal);
+                disk.core.ahead += 1;
+                self.read_ahead(cx, disk);
+                return false;
+            }
+        }
+        true
     }
 
     /// Reads the heads behind a command that cannot start.
@@ -290,7 +289,7 @@ impl Connection {
             && let Some(head) = self.input.head()
             && let Ok(request) = Request::parse(&head)
             // What is wrong about one is said when it is its turn.
-            && let Ok(command) = self.session.check(&request)
+            && let Ok(command) = self.commands.session().check(&request)
         {
             self.input.consume(head.len());
             let (cookie, came) = (request.cookie, Some(cx.now));
@@ -304,23 +303,23 @@ impl Connection {
     }
 
     fn is_full(&self) -> bool {
-        self.commands.len() + self.ahead.len() + self.output.replies() >= IN_FLIGHT_MAX
+        self.commands.count() + self.ahead.len() >= IN_FLIGHT_MAX
     }
 
     /// The end of an iteration: sends what has gathered and receives what it can use.
     pub(crate) fn flush(&mut self, cx: &mut Cx) {
         if self.state != State::Closed {
-            self.output.flush(cx, &self.fd, self.token(SEND));
+            let token = self.token(SEND);
+            self.commands.flush(cx, &self.fd, token);
         }
         if self.state == State::Finishing
             && self.ahead.is_empty()
-            && self.commands.is_empty()
-            && self.output.is_empty()
+            && self.commands.is_answered()
         {
             self.close();
         }
         let stopped = !self.ahead.is_empty() && !self.may_read_ahead();
-        let may_use_more = !stopped && self.exclusive.is_none();
+        let may_use_more = !stopped && !self.commands.is_owned();
         if self.state == State::Open && !self.receiving && may_use_more {
             self.receive(cx);
         }
@@ -330,18 +329,11 @@ impl Connection {
         let (tag, buf) = match &mut self.phase {
             // Something is left that cannot be used now: more would not help.
             Phase::Head if self.input.head().is_some() => return,
-            Phase::Payload(key) => {
-                let Some(Command { kind: Kind::Write(write), .. }) =
-                    self.commands.get_mut(*key)
-                else {
-                    return;
-                };
-                match write.target() {
-                    None => return,
-                    Some(target) if target.len() > COPY_MAX => (RECEIVE_PAYLOAD, target),
-                    Some(_) => (RECEIVE, self.input.room()),
-                }
-            }
+            Phase::Payload(key) => match self.commands.target(*key) {
+                None => return,
+                Some(target) if target.len() > COPY_MAX => (RECEIVE_PAYLOAD, target),
+                Some(_) => (RECEIVE, self.input.room()),
+            },
             _ => (RECEIVE, self.input.room()),
         };
         self.receiving = true;
@@ -356,10 +348,8 @@ impl Connection {
         }
         self.state = State::Finishing;
         if let Phase::Payload(key) = self.phase {
-            // Half a payload is no write. What is already with the disk is
-            // carried out; nobody hears of it.
             self.phase = Phase::Head;
-            self.bury(key);
+            self.commands.cut_off(key);
         }
     }
 
@@ -370,43 +360,22 @@ impl Connection {
         }
         self.state = State::Closed;
         self.left = true;
-        self.exclusive = None;
         self.phase = Phase::Head;
         // SAFETY: no pointers are involved. It ends the receive and the send
         // that are in flight; if the socket is gone already, so are they.
         unsafe { libc::shutdown(self.fd.as_raw_fd(), libc::SHUT_RDWR) };
-        let cost = self.output.discard();
-        self.account.give(cost);
         for answer in std::mem::take(&mut self.deferred) {
-            if let Some(command) = self.commands.get_mut(answer.origin.command) {
-                command.pieces -= 1;
-            }
+            self.commands.forget(&answer);
         }
-        for key in self.commands.keys() {
-            self.bury(key);
-        }
-    }
-
-    /// Forgets a command that gets no reply, if nothing of it is in flight.
-    pub(super) fn bury(&mut self, key: u32) {
-        if self.commands.get(key).is_some_and(|command| command.pieces == 0)
-            && let Some(command) = self.commands.remove(key)
-        {
-            self.account.answered(command.cost);
-            self.account.give(command.cost);
-        }
+        self.commands.give_up();
     }
 
     /// Whether it holds memory that it will give back by itself.
     pub(crate) fn holds_memory(&self) -> bool {
-        self.account.held() > 0
+        self.commands.holds_memory()
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.state == State::Open
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
@@ -429,15 +398,15 @@ impl Connection {
     pub(crate) fn is_gone(&self) -> bool {
         self.is_closed()
             && !self.receiving
-            && !self.output.sending()
+            && !self.commands.is_sending()
             && self.commands.is_empty()
     }
 
     /// Whether it keeps memory from others although it could give it back.
     pub(crate) fn stalls(&self, now: Nanos) -> bool {
         let payload = self.receiving && matches!(self.phase, Phase::Payload(_));
-        let waits_for_client = self.output.sending() || payload;
-        self.account.held() > 0 && waits_for_client && now.since(self.moved) > STALL
+        let waits_for_client = self.commands.is_sending() || payload;
+        self.holds_memory() && waits_for_client && now.since(self.moved) > STALL
     }
 
     fn token(&self, tag: u32) -> Token {

@@ -34,11 +34,11 @@
 
 use std::rc::Rc;
 
-use sterna_core::Nanos;
 use sterna_core::qos::Portion;
 
 use super::{CONNECTIONS_MAX, HANDSHAKES_MAX, PIECE, RECEIVE_MIN};
 use crate::buffer::{Buf, Pool, UNIT};
+use crate::disk::Strain;
 use crate::holds::Holds;
 
 /// See above.
@@ -74,15 +74,6 @@ pub(crate) enum Refusal {
     Admission,
     /// What is under way at its datastore holds its portion.
     Datastore,
-}
-
-/// How it stands with a disk whose client wants memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Strain {
-    /// So much of the pool is held by what waits on it for admission.
-    pub(crate) waiting: usize,
-    /// How long the oldest request at its datastore has been under way.
-    pub(crate) oldest: Nanos,
 }
 
 /// First receive buffers of connections to NBD servers: a hundred of them. They keep
@@ -198,6 +189,8 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
+    use sterna_core::Nanos;
+
     use super::*;
 
     #[test]

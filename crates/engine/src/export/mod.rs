@@ -3,9 +3,9 @@
 //! A connection shakes hands on reactor 0 (`handshake`) and is then handed to
 //! the reactor of its disk, where it stays (`connection`). All that it does
 //! happens in three steps of an iteration of the loop: what was received is cut into
-//! commands and these into requests of the disk (`receive`, `command`); answers
-//! become replies (`command`, `stream`, `ranged`); all replies of an iteration leave in one
-//! message (`output`). So a burst of requests costs one receive, one system
+//! commands (`receive`) and these into requests of the disk (`commands`); answers
+//! become replies (`commands`); all replies of an iteration leave in one message
+//! (`output`). So a burst of requests costs one receive, one system
 //! call for all its disk operations, and one send.
 //!
 //! **Pieces.** A command moves its bytes in requests of at most `PIECE`. A
@@ -44,14 +44,12 @@
 
 mod ahead;
 mod blocks;
-mod command;
+mod commands;
 pub(crate) mod connection;
 pub(crate) mod handshake;
 pub(crate) mod memory;
 mod output;
-mod ranged;
 mod receive;
-mod stream;
 pub(crate) mod vhost;
 
 use sterna_core::Nanos;

@@ -21,6 +21,7 @@ mod emulated;
 mod emulator;
 mod extents;
 pub(crate) mod file;
+mod file_system;
 mod identity;
 mod layer;
 mod lock;
@@ -36,11 +37,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sterna_core::qos::Cost;
 use sterna_core::{ByteRange, Nanos};
 
 use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, Crew, Errno, ImageId, Io, Stored, Token};
-use crate::qos::Qos;
+use crate::qos::{Copied, Qos};
 use crate::timer::Timers;
 
 pub use budget::Budget;
@@ -129,6 +131,37 @@ impl ImageOp {
             ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.cost(),
             _ => 0,
         }
+    }
+
+    /// The bytes that it takes or gives.
+    fn transferred(&self) -> u64 {
+        match self {
+            ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// What it costs on an image; none for what need not wait. Zeroes that are written out
+    /// and what is read ahead cost what a write and a read of as much do.
+    pub(crate) fn cost(&self, on: &dyn Image) -> Option<Cost> {
+        let moves = on.moves_bytes(self);
+        let bytes = match self {
+            ImageOp::Read { .. } | ImageOp::Write { .. } => self.transferred(),
+            ImageOp::Zero { len, .. } if moves => *len,
+            // Blocks that are shared or let go are neither read nor written.
+            ImageOp::Zero { .. } | ImageOp::Clone { .. } => 0,
+            ImageOp::Cache { len, .. } if moves => *len,
+            ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => {
+                return None;
+            }
+        };
+        Some(Cost { bytes })
+    }
+
+    /// What it will have done as the copier's, if it is asked for now.
+    pub(crate) fn copied(&self, now: Nanos) -> Copied {
+        let write = !matches!(self, ImageOp::Read { .. });
+        Copied { write, bytes: self.transferred(), arrived: now }
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::OpenError;
 use super::claim::{ClaimError, Holder, ImageClaim};
+use super::file_system::is_of_this_machine;
 use super::identity::{FileIdentity, HeldFile};
 use super::lock::{self, Lock};
 use crate::io::{Crew, Stored};
@@ -25,16 +26,6 @@ const ALIGN_UNKNOWN: u32 = 4096;
 const REPLACED: &str = "another program has just put another file there; try again";
 const LINK: &str = "it is a symbolic link, and an image must be a regular file; put the \
                     file itself there";
-
-/// File systems of this machine, by the number that `statfs` gives: the kernel starts
-/// direct I/O on them without waiting, or says that it would have to. All others may
-/// have a server somewhere, which may not answer.
-const OF_THIS_MACHINE: [i64; 4] = [
-    0xEF53,      // ext2, ext3, ext4
-    0x5846_5342, // XFS
-    0x9123_683E, // Btrfs
-    0xF2F5_2010, // F2FS
-];
 
 /// The descriptors of an image, and what they need.
 pub(super) struct Files {
@@ -173,19 +164,6 @@ fn stated(file: &File) -> Option<u32> {
         return None;
     }
     Some(statx.stx_dio_offset_align.max(statx.stx_dio_mem_align))
-}
-
-/// Whether the file is on a file system that waits for nobody but this machine.
-pub(super) fn is_of_this_machine(file: &impl AsRawFd) -> bool {
-    let mut found = MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: the kernel fills the structure; all zeroes are a valid one.
-    let found = unsafe {
-        if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) < 0 {
-            return false;
-        }
-        found.assume_init()
-    };
-    OF_THIS_MACHINE.contains(&found.f_type)
 }
 
 /// The size of a block device's sectors.

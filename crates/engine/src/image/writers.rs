@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::ImageSpec;
-use super::open::is_of_this_machine;
+use super::file_system::is_of_this_machine;
 
 /// Whoever is just looking at a file of ours still has it open for a moment: the lookout, or
 /// a child that has not yet come to its `exec`. So it is asked for 200 ms.

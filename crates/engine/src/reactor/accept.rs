@@ -11,7 +11,6 @@ use crate::export::handshake::{Handshake, Progress};
 use crate::export::{ACCEPTS_MAX, CONNECTIONS_MAX, HANDSHAKES_MAX};
 use crate::io::{Completion, Fd, Op, Owner, Token};
 use crate::listener::{Accepted, Bound};
-use crate::mailbox::ReactorMessage;
 
 impl Reactor {
     /// Starts to accept connections.
@@ -97,10 +96,9 @@ impl Reactor {
         // The disk may have gone in the meantime; then so does the client.
         let Some((_, place)) = self.shared.directory.find(&ready.name) else { return };
         let (session, leftover) = (ready.session, ready.leftover);
-        let message: ReactorMessage = Box::new(move |reactor| {
+        self.shared.mailboxes[place.reactor].post(move |reactor| {
             reactor.adopt(place.index, socket, session, &leftover);
         });
-        self.shared.mailboxes[place.reactor].post(message);
     }
 
     /// Takes over a connection that has shaken hands.

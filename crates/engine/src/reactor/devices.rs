@@ -3,17 +3,21 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
-use super::Reactor;
+use super::{LINGER, Reactor};
 use crate::disk::Client;
+use crate::export::vhost::Devices;
 use crate::export::vhost::device::Device;
 use crate::image::Cx;
 
-impl Reactor {
-    /// A device for a disk of this reactor; none if the disk is gone or is to go, or while
-    /// one that is to end has requests under way. A server that ends does not wait for
-    /// those for ever, and the machine repeats them: the first ones must not land last.
-    pub(crate) fn add_device(&mut self, disk: u32, name: &str) -> io::Result<u32> {
+impl Devices for Reactor {
+    const LINGER: Duration = LINGER;
+
+    /// There is none if the disk is gone or is to go, or while one that is to end has
+    /// requests under way. A server that ends does not wait for those for ever, and the
+    /// machine repeats them: the first ones must not land last.
+    fn add_device(&mut self, disk: u32, name: &str) -> io::Result<u32> {
         let ends = |device: &Device| device.disk == disk && device.is_closing();
         if self.devices.iter().any(|(_, device)| ends(device)) {
             let why = "requests of the previous virtual machine are still under way";
@@ -28,21 +32,20 @@ impl Reactor {
         Ok(key)
     }
 
-    /// A device, and what its methods need. Whatever they change is worked on in this
-    /// iteration.
-    pub(crate) fn device(&mut self, key: u32) -> Option<(&mut Device, &mut Cx)> {
+    fn device(&mut self, key: u32) -> Option<(&mut Device, &mut Cx)> {
         let device = self.devices.get_mut(key)?;
         stir(device, &mut self.stirred, key);
         Some((device, &mut self.cx))
     }
 
-    /// Ends a device; `done` hears of it when it is gone.
-    pub(crate) fn remove_device(&mut self, key: u32, done: Sender<()>) {
+    fn remove_device(&mut self, key: u32, done: Sender<()>) {
         if let Some((device, cx)) = self.device(key) {
             device.close(cx, done);
         }
     }
+}
 
+impl Reactor {
     pub(super) fn kicked(&mut self, key: u32, tag: u32) {
         if let Some((device, _)) = self.device(key) {
             device.kicked(tag);

@@ -2,6 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use sterna_core::qos::{Class, ClassId, Limit, Pool as Datastore, Terms};
@@ -9,9 +10,12 @@ use sterna_nbd::{BlockSizes, Command, Session, TransmissionFlags};
 
 use super::*;
 use crate::buffer::Buf;
+use crate::classes::Classes;
+use crate::directory::Directory;
 use crate::disk::{Origin, Placed};
 use crate::image::{Done, Image, ImageInfo, ImageOp, Opened, Ticket};
 use crate::io::ImageId;
+use crate::mailbox::Mailbox;
 use crate::qos::Membership;
 use sterna_core::DiskId;
 
@@ -73,7 +77,7 @@ impl Image for Asked {
 fn reactor(memory: usize) -> ManuallyDrop<Reactor> {
     let shared = Shared {
         directory: Directory::default(),
-        mailboxes: vec![Mailbox::new().unwrap()],
+        mailboxes: vec![Arc::new(Mailbox::new().unwrap())],
         connections: AtomicUsize::new(0),
         turned_away: TurnedAway::default(),
         unlocked: AtomicBool::new(false),

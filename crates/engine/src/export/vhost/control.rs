@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -26,19 +26,41 @@ use virtio_bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
 use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 
 use super::device::Device;
+use super::devices::Devices;
 use super::inflight::Area;
 use super::regions::Regions;
 use super::ring::RingSpec;
-use super::server::Served;
 use super::{QUEUE_SIZE_MAX, QUEUES_MAX, config};
-use crate::reactor::{LINGER, Reactor};
+use crate::mailbox::Mailbox;
 
 /// How often it looks whether the server is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The disk that is served.
+pub(crate) struct Served<D> {
+    /// The way to its reactor.
+    pub(crate) mailbox: Arc<Mailbox<D>>,
+    /// Its number there.
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    /// The server is to end: nobody connects again.
+    pub(crate) ending: Arc<AtomicBool>,
+}
+
+impl<D: Devices> Served<D> {
+    /// Does something on the disk's reactor and waits for it.
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut D) -> T + Send + 'static,
+    ) -> Result<T> {
+        self.mailbox.ask(f).ok_or(Error::BackendInternalError)
+    }
+}
+
 /// What a hypervisor has said so far.
-pub(super) struct Control {
-    disk: Served,
+pub(super) struct Control<D: Devices> {
+    disk: Arc<Served<D>>,
     /// The device's number on the reactor.
     device: u32,
     features: u64,
@@ -60,13 +82,14 @@ struct Queue {
     call: Option<Arc<OwnedFd>>,
 }
 
-impl Control {
-    pub(super) fn new(disk: Served) -> Result<Control> {
-        let (place, name) = (disk.place, disk.name.clone());
-        let added = call(&disk, move |reactor| reactor.add_device(place.index, &name))?;
+impl<D: Devices> Control<D> {
+    pub(super) fn new(disk: &Arc<Served<D>>) -> Result<Control<D>> {
+        let (index, name) = (disk.index, disk.name.clone());
+        let added = disk.ask(move |reactor| reactor.add_device(index, &name))?;
         let device = added.map_err(Error::ReqHandlerError)?;
         let queues = vec![Queue::default(); usize::from(QUEUES_MAX)];
         let (features, regions, area) = (0, Regions::default(), None);
+        let disk = Arc::clone(disk);
         Ok(Control { disk, device, features, regions, area, queues })
     }
 
@@ -80,9 +103,9 @@ impl Control {
         f: impl FnOnce(&mut Device) -> T + Send + 'static,
     ) -> Result<T> {
         let key = self.device;
-        let found = call(&self.disk, move |reactor| {
-            reactor.device(key).map(|(device, _)| f(device))
-        })?;
+        let found = self
+            .disk
+            .ask(move |reactor| reactor.device(key).map(|(device, _)| f(device)))?;
         found.ok_or(Error::BackendInternalError)
     }
 
@@ -109,7 +132,7 @@ impl Control {
     /// What the reactor says in the end; nothing, if it drops the question. Where the
     /// server is to end, a datastore that hangs holds nobody up for ever.
     fn wait<T>(&self, answer: &Receiver<T>) -> Option<T> {
-        let mut left = LINGER;
+        let mut left = D::LINGER;
         while !left.is_zero() {
             match answer.recv_timeout(LOOK) {
                 Ok(answer) => return Some(answer),
@@ -128,29 +151,15 @@ impl Control {
     }
 }
 
-impl Drop for Control {
+impl<D: Devices> Drop for Control<D> {
     fn drop(&mut self) {
         let (key, (done, gone)) = (self.device, mpsc::channel());
-        let message = Box::new(move |reactor: &mut Reactor| {
-            reactor.remove_device(key, done);
-        });
-        self.disk.shared.mailboxes[self.disk.place.reactor].post(message);
+        self.disk.mailbox.post(move |reactor| reactor.remove_device(key, done));
         // The next hypervisor must find nothing under way: a write that is late would undo
         // what it has written. Where this is not waited for to the end, it is turned away
-        // (`Reactor::add_device`).
+        // (`Devices::add_device`).
         self.wait(&gone);
     }
-}
-
-/// Does something on the disk's reactor and waits for it.
-fn call<T: Send + 'static>(
-    disk: &Served,
-    f: impl FnOnce(&mut Reactor) -> T + Send + 'static,
-) -> Result<T> {
-    let (answer, answered) = mpsc::sync_channel(1);
-    let message = Box::new(move |reactor: &mut Reactor| drop(answer.send(f(reactor))));
-    disk.shared.mailboxes[disk.place.reactor].post(message);
-    answered.recv().map_err(|_| Error::BackendInternalError)
 }
 
 /// A descriptor that a hypervisor has given to us is for nobody that this process starts:
@@ -179,7 +188,7 @@ fn event(file: File) -> Result<OwnedFd> {
     Ok(file.into())
 }
 
-impl VhostUserBackendReqHandlerMut for Control {
+impl<D: Devices> VhostUserBackendReqHandlerMut for Control<D> {
     fn set_owner(&mut self) -> Result<()> {
         Ok(())
     }
@@ -251,7 +260,7 @@ impl VhostUserBackendReqHandlerMut for Control {
     fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
         let number = u16::try_from(index).map_err(|_| Error::InvalidParam)?;
         let (key, (done, stopped)) = (self.device, mpsc::channel());
-        call(&self.disk, move |reactor| {
+        self.disk.ask(move |reactor| {
             if let Some((device, cx)) = reactor.device(key) {
                 device.stop_ring(cx, number, done);
             }

@@ -13,7 +13,8 @@
 //!
 //! - `server` listens, and `control` is what the hypervisor says: rust-vmm's `vhost` knows
 //!   the messages; each is carried out on the disk's reactor before it is answered.
-//!   `regions` are the guest's memory.
+//!   `regions` are the guest's memory. `devices` is what `control` wants of the reactor, of which
+//!   it knows the mailbox alone.
 //! - `device` is the machine's side on the reactor: it takes requests out of the `ring`s,
 //!   gives them to the disk, and puts the answers back.
 //! - `moderation` decides when a guest is told of answers, and tells of requests.
@@ -49,6 +50,7 @@ mod config;
 mod control;
 mod data;
 pub(crate) mod device;
+mod devices;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inflight;
@@ -62,7 +64,9 @@ use std::sync::Arc;
 
 use vm_memory::GuestMemoryMmap;
 
-pub(crate) use server::{Served, Server};
+pub(crate) use control::Served;
+pub(crate) use devices::Devices;
+pub(crate) use server::Server;
 
 /// The guest's memory, as long as anything of it is in use.
 pub(crate) type Memory = Arc<GuestMemoryMmap<()>>;

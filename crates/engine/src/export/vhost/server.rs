@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 
 use vhost::vhost_user::{BackendReqHandler, Error, Result};
 
-use super::control::Control;
-use crate::directory::Place;
-use crate::reactor::Shared;
+use super::control::{Control, Served};
+use super::devices::Devices;
 
 /// When the system has no descriptors or memory left, the next try is after this.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -32,24 +31,16 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The disk that is served.
-#[derive(Clone)]
-pub(crate) struct Served {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) place: Place,
-    pub(crate) name: String,
-    pub(crate) size: u64,
-    /// The server is to end: nobody connects again.
-    pub(crate) ending: Arc<AtomicBool>,
-}
-
 impl Server {
     /// Serves a disk on a socket.
-    pub(crate) fn start(listener: UnixListener, disk: Served) -> io::Result<Server> {
+    pub(crate) fn start<D: Devices>(
+        listener: UnixListener,
+        disk: Served<D>,
+    ) -> io::Result<Server> {
         listener.set_nonblocking(false)?;
         let served = Arc::new(Mutex::new(None));
         let (socket, current) = (listener.try_clone()?, Arc::clone(&served));
-        let ending = Arc::clone(&disk.ending);
+        let (ending, disk) = (Arc::clone(&disk.ending), Arc::new(disk));
         let thread = std::thread::Builder::new()
             .name("sterna-vhost".into())
             .spawn(move || listen(&socket, &current, &disk))?;
@@ -101,7 +92,11 @@ fn is_silent(socket: &impl AsRawFd, until: Instant) -> bool {
     }
 }
 
-fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &Served) {
+fn listen<D: Devices>(
+    listener: &UnixListener,
+    current: &Mutex<Option<UnixStream>>,
+    disk: &Arc<Served<D>>,
+) {
     loop {
         let accepted = listener.accept().and_then(|(stream, _)| {
             let shown = stream.try_clone()?;
@@ -139,8 +134,8 @@ fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &S
 }
 
 /// Serves one hypervisor to its end.
-fn serve(stream: UnixStream, disk: &Served) -> Result<()> {
-    let control = Arc::new(Mutex::new(Control::new(disk.clone())?));
+fn serve<D: Devices>(stream: UnixStream, disk: &Arc<Served<D>>) -> Result<()> {
+    let control = Arc::new(Mutex::new(Control::new(disk)?));
     tracing::info!(disk = disk.name, "a virtual machine has connected");
     let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&control));
     loop {

@@ -15,7 +15,6 @@ use crate::disk::Core;
 use crate::image::{Cx, ImageOp, ImageResult};
 use crate::mirror::buffer_loans::BufferLoan;
 use crate::mirror::translate::{describe, number};
-use crate::qos::Copied;
 
 /// What is known of a guest's request that has been told to the mirror.
 pub(super) struct Told {
@@ -104,7 +103,7 @@ impl MirrorDriver {
             },
             other => other.clone(),
         };
-        let copied = Copied::by(&op, cx.now);
+        let copied = op.copied(cx.now);
         self.own(core, cx, Own::Mirrored(id, loan, copied), self.destination, op);
         true
     }

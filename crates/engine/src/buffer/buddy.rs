@@ -6,7 +6,7 @@
 //! unit; a block of order `n` has `2^n` units and begins at a multiple of that.
 
 /// The largest block is `UNIT << ORDER_MAX` = 4 MiB: the copier's largest chunk.
-pub(crate) const ORDER_MAX: usize = 10;
+pub(super) const ORDER_MAX: usize = 10;
 
 /// No block: the end of a list of free blocks.
 const NONE: u32 = u32::MAX;
@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 const NOT_FREE: u8 = u8::MAX;
 
 /// The free blocks.
-pub(crate) struct Lists {
+pub(super) struct Lists {
     quick: [Vec<u32>; ORDER_MAX + 1],
     heads: [u32; ORDER_MAX + 1],
     links: Box<[Link]>,
@@ -31,7 +31,7 @@ struct Link {
 
 impl Lists {
     /// All of `units` units are free.
-    pub(crate) fn new(units: u32) -> Lists {
+    pub(super) fn new(units: u32) -> Lists {
         let link = Link { order: NOT_FREE, next: NONE, previous: NONE };
         let mut lists = Lists {
             quick: std::array::from_fn(|_| Vec::new()),
@@ -56,7 +56,7 @@ impl Lists {
     }
 
     /// Takes a free block.
-    pub(crate) fn take(&mut self, order: usize) -> Option<u32> {
+    pub(super) fn take(&mut self, order: usize) -> Option<u32> {
         if let Some(unit) = self.quick[order].pop() {
             return Some(unit);
         }
@@ -67,7 +67,7 @@ impl Lists {
     }
 
     /// Gives a block back.
-    pub(crate) fn give(&mut self, unit: u32, order: usize) {
+    pub(super) fn give(&mut self, unit: u32, order: usize) {
         self.quick[order].push(unit);
     }
 

@@ -1,11 +1,11 @@
-//! What messages to a reactor do: disks come and go, and the reactor ends.
+//! What letters to a reactor do: disks come and go, and the reactor ends.
 
 use super::{MAILBOX, Reactor};
 use crate::directory::Place;
 use crate::disk::{Disk, Placed};
-use crate::figures::DiskWindow;
 use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
+use crate::stats::DiskWindow;
 use crate::troubles::Trouble;
 use sterna_core::DiskId;
 
@@ -15,9 +15,9 @@ impl Reactor {
         self.cx.io.submit(token, Op::Readable { fd: self.mailbox.clone() });
     }
 
-    pub(super) fn read_messages(&mut self) {
-        for message in self.shared.mailboxes[self.number].take() {
-            message(self);
+    pub(super) fn read_letters(&mut self) {
+        for letter in self.shared.mailboxes[self.number].take() {
+            letter(self);
         }
         self.watch_mailbox();
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sterna_core::DiskId;
 
-use crate::engine::Engine;
+use super::Engine;
 
 /// A question that some disks have been asked.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! An iteration of the loop:
 //!
 //! 1. `wait` submits everything of the last iteration and brings completions.
-//! 2. Each goes to its owner; then timers that are due; then messages.
+//! 2. Each goes to its owner; then timers that are due; then letters.
 //! 3. Until nothing moves any more: answers of images go to their disks,
 //!    answers of disks to their connections, and connections that were touched
 //!    work off what they have.
@@ -18,19 +18,18 @@
 mod accept;
 mod backpressure;
 mod devices;
-mod messages;
+mod letters;
+mod shared;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
 
 use crate::buffer::Pool;
-use crate::classes::Classes;
-use crate::directory::Directory;
 use crate::disk::{Answer, Client, Disk};
 use crate::export::connection::Connection;
 use crate::export::handshake::Handshake;
@@ -39,10 +38,11 @@ use crate::export::vhost::device::Device;
 use crate::image::{Cx, file};
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
 use crate::listener::Bound;
-use crate::mailbox::Mailbox;
 use crate::qos::{self, Item, Qos};
 use crate::slab::Slab;
 use crate::timer::Timers;
+
+pub(crate) use shared::{Shared, TurnedAway};
 
 /// Timers that fire in one iteration. More wait for the next one, which comes at once;
 /// so that one that is set again and again cannot keep the kernel from being asked.
@@ -50,40 +50,11 @@ const FIRES_MAX: usize = 1024;
 
 /// How long the end of a reactor waits for its disks' operations. Nobody has been told
 /// that what takes longer is done.
-pub(crate) const LINGER: Duration = Duration::from_secs(6);
+const LINGER: Duration = Duration::from_secs(6);
 
 /// Tags of the reactor's own operations and timers.
 const MAILBOX: u32 = 0;
 const STALL_TIMER: u32 = 1;
-
-/// Clients that did not get in, since the start.
-#[derive(Debug, Default)]
-pub(crate) struct TurnedAway {
-    /// There was no place for them.
-    pub(crate) refused: AtomicU64,
-    /// Their handshake made room for that of a newcomer.
-    pub(crate) dropped: AtomicU64,
-}
-
-/// What all reactors of an engine share.
-pub(crate) struct Shared {
-    pub(crate) directory: Directory,
-    pub(crate) mailboxes: Vec<Mailbox>,
-    /// Connections in their transmission phase, over all reactors.
-    pub(crate) connections: AtomicUsize,
-    /// Clients that did not get in.
-    pub(crate) turned_away: TurnedAway,
-    /// Images were opened that others can open meanwhile: their file system knows no
-    /// locks.
-    pub(crate) unlocked: AtomicBool,
-    /// A client gets a descriptor below this, or is turned away.
-    pub(crate) descriptors: i32,
-    pub(crate) keep: Option<Arc<OwnedFd>>,
-    pub(crate) classes: Classes,
-    /// When time begins. One for all: a datastore's images on several reactors share
-    /// its budget, which is kept in moments.
-    pub(crate) epoch: Instant,
-}
 
 pub(crate) struct Reactor {
     pub(crate) cx: Cx,
@@ -229,7 +200,7 @@ impl Reactor {
             }
             Owner::Handshake(key) => self.handshake(key, Some(completion)),
             Owner::Listener(key) => self.accept(key),
-            Owner::Reactor => self.read_messages(),
+            Owner::Reactor => self.read_letters(),
             Owner::Disk(_) => {}
         }
     }
@@ -330,9 +301,7 @@ impl Reactor {
             let number = wakes.trailing_zeros() as usize;
             wakes &= wakes - 1;
             if let Some(mailbox) = self.shared.mailboxes.get(number) {
-                mailbox.post(Box::new(|reactor| {
-                    reactor.cx.qos.look_again(reactor.cx.now);
-                }));
+                mailbox.post(|reactor| reactor.cx.qos.look_again(reactor.cx.now));
             }
         }
     }

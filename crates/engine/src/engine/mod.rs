@@ -2,7 +2,18 @@
 //!
 //! All calls block until they are done and may come from any thread; none may
 //! come from a reactor. A call that concerns a disk is carried out on the
-//! disk's reactor, as a message with an answer.
+//! disk's reactor, as a letter with an answer.
+//!
+//! Here are its start and its end, and how disks come and go. The other calls are in files
+//! of their own: moves (`migrate`), service levels (`qos_control`), how disks fare
+//! (`figures`), and reads that are looked for (`watching`).
+
+mod error;
+mod figures;
+mod migrate;
+mod migrations;
+mod qos_control;
+mod watching;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -16,14 +27,18 @@ use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
 use crate::disk::{Disk, Placed};
 use crate::export::vhost::{Served, Server};
-use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec, OpenError};
+use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec};
 use crate::io::{self, IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
-use crate::mailbox::{Mailbox, ReactorMessage};
-use crate::migrate::Migrations;
+use crate::mailbox::Mailbox;
 use crate::qos;
 use crate::reactor::{Reactor, Shared, TurnedAway};
 use sterna_core::DiskId;
+
+pub use error::EngineError;
+pub use migrate::MigrateError;
+use migrations::Migrations;
+pub use watching::WatchedReads;
 
 /// Reactors where the configuration does not say: more are of use only to
 /// devices that no single machine's guests keep busy.
@@ -84,46 +99,6 @@ pub struct DiskSpec {
     pub keeps_room: bool,
 }
 
-/// Why a call failed.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The reactors could not be started.
-    #[error("cannot start: {0}")]
-    Start(std::io::Error),
-    /// A socket cannot be listened on.
-    #[error("cannot listen: {0}")]
-    Listen(std::io::Error),
-    /// The disk is attached already.
-    #[error("the disk is attached already")]
-    Attached,
-    /// Another disk has this name.
-    #[error("there is another disk with the name `{0}`")]
-    NameTaken(String),
-    /// No such disk is attached.
-    #[error("the disk is not attached")]
-    NotAttached,
-    /// The image cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The size is no multiple of 512, or zero.
-    #[error("a disk cannot have {0} bytes: its size must be a multiple of 512")]
-    BadSize(u64),
-    /// The image is smaller than its disk.
-    #[error("the image has {image} bytes, its disk {disk}")]
-    TooSmall {
-        /// Bytes of the image.
-        image: u64,
-        /// Bytes of the disk.
-        disk: u64,
-    },
-    /// The disk is being migrated.
-    #[error("the disk is being migrated")]
-    Migrating,
-    /// The engine has stopped.
-    #[error("the engine has stopped")]
-    Stopped,
-}
-
 /// The data path: serves disks over NBD and moves them. Cheap to clone; when
 /// the last clone is dropped the engine stops in good order.
 #[derive(Clone)]
@@ -148,7 +123,7 @@ impl Engine {
         let memory = (config.memory / reactors as u64).max(MEMORY_MIN);
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let mailboxes = (0..reactors)
-            .map(|_| Mailbox::new())
+            .map(|_| Mailbox::new().map(Arc::new))
             .collect::<Result<Vec<_>, _>>()
             .map_err(EngineError::Start)?;
         let shared = Arc::new(Shared {
@@ -270,9 +245,9 @@ impl Engine {
         let directory = &self.0.shared.directory;
         let entry = directory.entry(disk).ok_or(EngineError::NotAttached)?;
         let place = entry.place.ok_or(EngineError::NotAttached)?;
-        let shared = Arc::clone(&self.0.shared);
-        let Entry { name, size, .. } = entry;
-        let served = Served { shared, place, name, size, ending: Arc::default() };
+        let mailbox = Arc::clone(&self.0.shared.mailboxes[place.reactor]);
+        let (Entry { name, size, .. }, index) = (entry, place.index);
+        let served = Served { mailbox, index, name, size, ending: Arc::default() };
         let server = Server::start(socket, served).map_err(EngineError::Listen)?;
         let mut servers = self.servers();
         if directory.place(disk).is_none() {
@@ -309,14 +284,13 @@ impl Engine {
         let place = directory.hide(disk).ok_or(EngineError::NotAttached)?;
         self.unserve(disk);
         let (done, gone) = mpsc::channel();
-        let message: ReactorMessage = Box::new(move |reactor| {
+        self.0.shared.mailboxes[place.reactor].post(move |reactor| {
             // The sender is dropped with the closure at the latest.
             let done = move || {
                 let _ = done.send(());
             };
             reactor.detach(place.index, Box::new(done));
         });
-        self.0.shared.mailboxes[place.reactor].post(message);
         let gone = gone.recv().map_err(|_| EngineError::Stopped);
         io::closed();
         directory.remove(disk);
@@ -346,25 +320,15 @@ impl Engine {
     }
 
     /// Remembers whether images of a datastore can be opened twice.
-    pub(crate) fn note_locks(&self, budget: &Budget) {
+    fn note_locks(&self, budget: &Budget) {
         if budget.crew().is_unlocked() {
             self.0.shared.unlocked.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What all reactors share.
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    /// Which disk each migration moves.
-    pub(crate) fn migrations(&self) -> &Arc<Migrations> {
-        &self.0.migrations
-    }
-
     /// Does something with a disk on its reactor. What it starts is delivered
     /// as usual.
-    pub(crate) fn on_disk<T: Send + 'static>(
+    fn on_disk<T: Send + 'static>(
         &self,
         disk: DiskId,
         f: impl FnOnce(&mut Disk, &mut Cx) -> T + Send + 'static,
@@ -387,22 +351,18 @@ impl Engine {
         reactor: usize,
         f: impl FnOnce(&mut Reactor) -> T + Send + 'static,
     ) -> Result<T, EngineError> {
-        let (answer, answered) = mpsc::sync_channel(1);
-        let message: ReactorMessage =
-            Box::new(move |reactor| drop(answer.send(f(reactor))));
-        self.0.shared.mailboxes[reactor].post(message);
-        answered.recv().map_err(|_| EngineError::Stopped)
+        self.0.shared.mailboxes[reactor].ask(f).ok_or(EngineError::Stopped)
     }
 
     /// Does something on all reactors at once and waits for all of them.
-    pub(crate) fn call_all<T: Send + 'static>(
+    fn call_all<T: Send + 'static>(
         &self,
         f: impl Fn(&mut Reactor) -> T + Copy + Send + 'static,
     ) -> Result<Vec<T>, EngineError> {
         let (answer, answered) = mpsc::channel();
         for mailbox in &self.0.shared.mailboxes {
             let answer = answer.clone();
-            mailbox.post(Box::new(move |reactor| drop(answer.send(f(reactor)))));
+            mailbox.post(move |reactor| drop(answer.send(f(reactor))));
         }
         drop(answer);
         let all = self.0.shared.mailboxes.iter().map(|_| answered.recv());
@@ -419,7 +379,7 @@ impl Inner {
         servers.values().flatten().for_each(Server::end);
         drop(servers);
         for mailbox in &self.shared.mailboxes {
-            mailbox.post(Box::new(Reactor::stop));
+            mailbox.post(Reactor::stop);
         }
         let threads =
             self.threads.lock().map(|mut threads| std::mem::take(&mut *threads));

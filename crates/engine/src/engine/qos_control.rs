@@ -6,7 +6,7 @@
 use sterna_core::qos::{ClassId, Terms};
 use sterna_core::{DiskId, Nanos};
 
-use crate::engine::{Engine, EngineError};
+use super::{Engine, EngineError};
 use crate::image::Budget;
 use crate::qos::Membership;
 
@@ -18,8 +18,8 @@ impl Engine {
         class: ClassId,
         terms: Option<Terms>,
     ) -> Result<(), EngineError> {
-        let now = Nanos::from(self.shared().epoch.elapsed());
-        self.shared().classes.set(now, class, terms);
+        let now = Nanos::from(self.0.shared.epoch.elapsed());
+        self.0.shared.classes.set(now, class, terms);
         self.look_again()
     }
 
@@ -30,7 +30,7 @@ impl Engine {
         class: Option<ClassId>,
     ) -> Result<(), EngineError> {
         let membership = match class {
-            Some(id) => Membership::of(id, self.shared().classes.get(id)),
+            Some(id) => Membership::of(id, self.0.shared.classes.get(id)),
             None => Membership::default(),
         };
         self.on_disk(disk, |disk, cx| disk.core.set_class(cx, membership))

@@ -7,15 +7,11 @@
 //! Each piece waits for admission. Those that keep the datastore busy with their bytes
 //! are as long as a read or a write can be, and cost as much.
 
-use super::ahead::Pending;
-use super::blocks::{Around, inside};
-use super::command::{Command, Kind};
-use super::connection::Connection;
-use super::memory::Refusal;
-use super::{MARK_PIECE, PIECE};
 use crate::buffer::Slice;
 use crate::disk::{BLOCK, Disk, Edges};
-use crate::image::{Cx, ImageOp};
+use crate::export::blocks::Around;
+use crate::export::{MARK_PIECE, PIECE};
+use crate::image::ImageOp;
 
 /// What is left of such a command.
 pub(super) struct Ranged {
@@ -57,8 +53,13 @@ impl Ranged {
         Ranged { next, end, asked, parts: None }
     }
 
+    /// The same, and then for these parts of blocks, by way of a block.
+    pub(super) fn and_parts(self, left: Vec<(u64, Edges)>, block: Slice) -> Ranged {
+        Ranged { parts: Some(Parts { left, block }), ..self }
+    }
+
     /// The next piece, if something is left.
-    fn next(&mut self, disk: &Disk) -> Option<(ImageOp, Edges)> {
+    pub(super) fn next(&mut self, disk: &Disk) -> Option<(ImageOp, Edges)> {
         if self.next == self.end {
             return self.next_part();
         }
@@ -80,7 +81,7 @@ impl Ranged {
 }
 
 /// The blocks of which a range has a part.
-fn parts(offset: u64, len: u32) -> Vec<(u64, Edges)> {
+pub(super) fn parts(offset: u64, len: u32) -> Vec<(u64, Edges)> {
     let Around { offset: first, len, edges } = Around::of(offset, len as usize);
     let Edges { head, tail } = edges;
     let last = first + (len - BLOCK) as u64;
@@ -90,55 +91,4 @@ fn parts(offset: u64, len: u32) -> Vec<(u64, Edges)> {
     }
     let ends = [(first, Edges { head, tail: 0 }), (last, Edges { head: 0, tail })];
     ends.into_iter().filter(|(_, edges)| !edges.are_whole()).collect()
-}
-
-impl Connection {
-    /// Starts to write zeroes. What they cover of blocks at their ends is written out, when
-    /// all else has gone well.
-    pub(super) fn start_zeroes(
-        &mut self,
-        cx: &mut Cx,
-        disk: &mut Disk,
-        pending: &Pending,
-        (offset, len): (u64, u32),
-        asked: Asked,
-    ) -> Result<(), Refusal> {
-        let mut ranged = Ranged::new(inside(offset, len), asked);
-        let (left, mut paid) = (parts(offset, len), 0);
-        if !left.is_empty() {
-            let (lanes, cost) = self.take_buffers(cx, disk, BLOCK)?;
-            let block = lanes.into_iter().flatten().next().map(|buf| buf.slice(0, BLOCK));
-            ranged.parts = block.map(|block| Parts { left, block });
-            paid = cost;
-        }
-        self.start_ranged(cx, disk, pending, ranged, paid);
-        Ok(())
-    }
-
-    /// Starts a command, whose buffers have cost so much.
-    pub(super) fn start_ranged(
-        &mut self,
-        cx: &mut Cx,
-        disk: &mut Disk,
-        pending: &Pending,
-        ranged: Ranged,
-        cost: usize,
-    ) {
-        let key = self.add(pending, Kind::Ranged(ranged), cost);
-        if !self.next_piece(cx, disk, key) {
-            // A trim in which no block is whole.
-            self.end(key);
-        }
-    }
-
-    /// Asks for the next piece; false if nothing is left.
-    pub(super) fn next_piece(&mut self, cx: &mut Cx, disk: &mut Disk, key: u32) -> bool {
-        let Some(Command { kind: Kind::Ranged(ranged), .. }) = self.commands.get_mut(key)
-        else {
-            return false;
-        };
-        let Some((op, edges)) = ranged.next(disk) else { return false };
-        self.request_within(cx, disk, key, op, edges);
-        true
-    }
 }

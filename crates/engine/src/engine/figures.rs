@@ -1,25 +1,15 @@
-//! Disks in figures: what the engine is asked for to see how they fare.
+//! Disks in figures, and in trouble: what the engine is asked for to see how they fare.
 
 use std::sync::Arc;
 
 use sterna_core::measure::Window;
 use sterna_core::qos::Pool;
 
-use crate::engine::{Engine, EngineError};
+use super::{Engine, EngineError};
 use crate::reactor::Reactor;
-use crate::stats::{DiskProfile, DiskStats};
+use crate::stats::{DiskProfile, DiskStats, DiskWindow};
+use crate::troubles::Trouble;
 use sterna_core::DiskId;
-
-/// What a disk did in a window of time.
-#[derive(Clone, Debug)]
-pub struct DiskWindow {
-    /// The disk.
-    pub disk: DiskId,
-    /// The datastore of its current image: see [`Budget::is`](crate::Budget::is).
-    pub datastore: Arc<Pool>,
-    /// What it did.
-    pub window: Window,
-}
 
 impl Engine {
     /// A disk in figures.
@@ -61,5 +51,11 @@ impl Engine {
             }
         }
         Ok(all)
+    }
+
+    /// The disks that somebody should look at.
+    pub fn troubles(&self) -> Result<Vec<(DiskId, Trouble)>, EngineError> {
+        let all = self.call_all(Reactor::troubles)?;
+        Ok(all.into_iter().flatten().collect())
     }
 }

@@ -1,23 +1,22 @@
 //! Migrations from outside: what the daemon calls.
 //!
-//! A migration is named by its id; which disk it moves is remembered here from
+//! A migration is named by its id; which disk it moves is remembered (`migrations`) from
 //! its start until its driver is gone. Calls about a migration that is not (or
 //! no longer) known fail with `MigrateError::Unknown`, which for an answer to a
 //! step of the switch-over means that nobody waits for it any more.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
 
+use sterna_core::Nanos;
 use sterna_core::mirror::{
     Commit, Control, Counted, Fault, Findings, Present, Progress, REGION,
 };
-use sterna_core::{DiskId, Nanos};
 
+use super::{Engine, EngineError};
 use crate::disk::Placed;
-use crate::engine::{Engine, EngineError};
 use crate::image::{self, HeldFile, Image, OpenError, Opened};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
@@ -59,16 +58,6 @@ pub enum MigrateError {
     Engine(#[from] EngineError),
 }
 
-/// Which disk each migration moves.
-#[derive(Debug, Default)]
-pub(crate) struct Migrations(Mutex<HashMap<MigrationId, DiskId>>);
-
-impl Migrations {
-    fn with<R>(&self, f: impl FnOnce(&mut HashMap<MigrationId, DiskId>) -> R) -> R {
-        f(&mut self.0.lock().expect("nothing panics with the lock"))
-    }
-}
-
 impl Engine {
     /// Starts a migration, or takes one up again. What it has to say comes
     /// through `events`, until `Released`.
@@ -94,7 +83,7 @@ impl Engine {
         check_size(&*placed.image, size)?;
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
-        let migrations = self.migrations().clone();
+        let migrations = Arc::clone(&self.0.migrations);
         let started = self.on_disk(disk, move |state, cx| {
             if state.is_mirrored() {
                 return Err(MigrateError::Migrating);
@@ -110,7 +99,7 @@ impl Engine {
             }
             // Not sooner: who asks for one that is known and not there takes it for over,
             // and forgets it.
-            migrations.with(|known| known.insert(id, disk));
+            migrations.begins(id, disk);
             Ok(())
         });
         started.map_err(MigrateError::from).and_then(|result| result)
@@ -205,14 +194,13 @@ impl Engine {
         + Send
         + 'static,
     ) -> Result<T, MigrateError> {
-        let disk = self.migrations().with(|known| known.get(&id).copied());
-        let disk = disk.ok_or(MigrateError::Unknown(id))?;
+        let disk = self.0.migrations.disk(id).ok_or(MigrateError::Unknown(id))?;
         let result = self.on_disk(disk, move |disk, cx| {
             let (driver, core) = disk.driver_mut::<MirrorDriver>()?;
             (driver.id() == id).then(|| f(driver, core, cx))
         })?;
         result.ok_or_else(|| {
-            self.migrations().with(|known| known.remove(&id));
+            self.0.migrations.is_over(id);
             MigrateError::Unknown(id)
         })
     }
