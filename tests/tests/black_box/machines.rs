@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sterna_tests::programs::{command, run};
+use sterna_tests::programs::{attempt, command, run};
 use sterna_tests::{MIB, Stage};
 
 /// The boot sector: sector 1 is read and written as sector 2, by the firmware's service
@@ -50,7 +50,7 @@ pub(crate) fn prepared(stage: &Stage) -> PathBuf {
 /// Whether the 512 bytes there are what the program writes.
 pub(crate) fn says_90(uri: &str, at: u64) -> bool {
     let read = format!("read -P 90 {at} 512");
-    !run("qemu-io", ["-f", "raw", "-c", &read, uri]).contains("failed")
+    attempt("qemu-io", ["-f", "raw", "-c", &read, uri]).0
 }
 
 /// Boots a machine from the disk; QEMU's exit code.
