@@ -90,6 +90,11 @@ impl Nbdkit {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }
 
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// The file that it serves.
     pub fn file(&self) -> &Path {
         &self.file

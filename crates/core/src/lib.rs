@@ -21,6 +21,7 @@ pub mod range;
 pub mod schedule;
 mod shape;
 pub mod transfer;
+pub mod twin;
 pub mod units;
 
 pub use ids::{DiskId, Mark};

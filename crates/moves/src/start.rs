@@ -274,11 +274,7 @@ fn make_destination(
             let file =
                 path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             reuse(record, to, store, file).map_err(|reason| {
-                let hint = format!(
-                    "{reason}; check the image, then remove it, or make it a disk with \
-                     `sterna disk import`"
-                );
-                to.refused(&DatastoreError::Exists(path.clone())).hint(hint)
+                to.refused(&DatastoreError::Exists(path.clone())).hint(reason)
             })
         }
         Err(error) => Err(to.refused(&error)),
@@ -292,20 +288,37 @@ fn reuse(
     store: &Datastore,
     file: &str,
 ) -> Result<Destination, String> {
-    let unusable = |_| "it is not an old copy of this disk".to_owned();
+    let other = |reason: &str| {
+        format!(
+            "{reason}; check the image, then remove it, or make it a disk with `sterna disk \
+             import`"
+        )
+    };
+    let unusable = |_| other("it is not an old copy of this disk");
     let image = store.image(file).map_err(unusable)?;
     let old = store.read_sidecar(&image, record.size).map_err(unusable)?;
     let ours =
         old.id == record.disk && old.size == record.size && old.role != Role::Active;
-    if !ours {
-        return Err(format!("it is the image of disk {} ({})", old.name, old.role));
+    if !ours && old.id == record.disk {
+        return Err(format!(
+            "it says that it is disk {} itself, in use: do not remove it. Datastore {} may be \
+             the place of the disk under another name; choose another datastore",
+            record.name,
+            to.name()
+        ));
     }
-    to.check_file(file).map_err(|error| error.to_string())?;
+    if !ours {
+        return Err(other(&format!(
+            "it is the image of disk {} ({})",
+            old.name, old.role
+        )));
+    }
+    to.check_file(file).map_err(|error| other(&error.to_string()))?;
     if record.provision != Provision::Thin {
         let allocated = store.allocate(&image, record.size);
-        allocated.map_err(|error| to.refused(&error).to_string())?;
+        allocated.map_err(|error| other(&to.refused(&error).to_string()))?;
     }
-    to.take_over(file, &partial(record)).map_err(|error| error.to_string())?;
+    to.take_over(file, &partial(record)).map_err(|error| other(&error.to_string()))?;
     tracing::info!(
         migration = record.id,
         file,

@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
-use sterna_engine::ImageSpec;
 use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
+use sterna_engine::{Ground, ImageSpec, opened_by_others};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
 use crate::handle::DatastoreHandle;
+use crate::itself::{ASKING, silent};
 use crate::patience::Patience;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
@@ -35,8 +36,15 @@ impl Storage {
         handle.must_answer()?;
         let (file, size) = find_image(&handle, asked)?;
         self.check_unused(datastore, &file, asked)?;
-        check_unlocked(&handle, &file)?;
-        let store = handle.open()?;
+        if handle.is_shared() {
+            self.check_is_no_disks_place(&handle, &file)?;
+            check_unlocked(&handle, &file)?;
+        }
+        let placing = self.placing(&handle);
+        let store = match placing {
+            Some(_) => self.open_for_new(&handle)?,
+            None => handle.open()?,
+        };
         let image = handle.image(&file)?;
         let mut record = new_record(name, size, datastore, Provision::Thin)?;
         self.take_identity(&mut record, &store, &image, &handle)?;
@@ -78,6 +86,53 @@ impl Storage {
         }
     }
 
+    /// Refuses a file whose bytes are those of a disk, or that another program writes to:
+    /// then two would write to one place.
+    fn check_is_no_disks_place(
+        &self,
+        handle: &DatastoreHandle,
+        file: &str,
+    ) -> Result<()> {
+        let Some(directory) = handle.record().location.directory() else { return Ok(()) };
+        let path = directory.join(file);
+        let shown = path.display().to_string();
+        let opened = handle.answer_to({
+            let path = path.clone();
+            move || {
+                let file = File::options().read(true).write(true).open(&path)?;
+                Ok((Ground::of(&file)?, file))
+            }
+        })?;
+        let (ground, file) = opened.map_err(unreadable(&path))?;
+        if let Some(what) = self.shares_with(&ground)? {
+            let message = format!("{shown} has the same bytes as {what}");
+            return Err(Error::in_use(message).hint(
+                "import another image: two disks on the same bytes would destroy each \
+                 other",
+            ));
+        }
+        let (disks, mut grounds) = self.grounds()?;
+        grounds.push(ground);
+        // While it is open: a file system in user space has what is below open as well.
+        let asked = Patience::default().ask(ASKING, move || {
+            let found = opened_by_others(&grounds);
+            drop(file);
+            found
+        });
+        let Some((at, opener)) = asked.answer().ok_or_else(|| silent(handle))? else {
+            return Ok(());
+        };
+        let message = match disks.get(at) {
+            Some(disk) => format!(
+                "{opener} has the image of disk {} open for writing: {shown} may be that \
+                 very image under another name",
+                disk.name
+            ),
+            None => format!("{opener} has {shown} open for writing"),
+        };
+        Err(Error::in_use(message).hint("stop that program, or import another image"))
+    }
+
     /// Gives the record the identity that the image has, if it is free to be
     /// taken up again; refuses an image that is somebody's truth.
     fn take_identity(
@@ -101,6 +156,11 @@ impl Storage {
                 _ => ("belongs to", "recover that disk with `sterna disk recover`, or "),
             };
             let name = &found.name;
+            if let Some(disk) =
+                self.store.disks()?.into_iter().find(|it| it.id == found.id)
+            {
+                return Err(is_known(&disk, what));
+            }
             let message = format!("this image {what} disk {name} of some Sterna");
             let sidecar = match store.sidecar_place(image, record.size) {
                 Ok(SidecarPlace::File(path)) => path.display().to_string(),
@@ -198,6 +258,19 @@ fn is_link(path: &Path) -> Error {
     Error::invalid(format!("{message}, and Sterna imports no links")).hint(
         "import the target of the link, on a datastore of the target's directory; or \
          replace the link by the file",
+    )
+}
+
+/// An image says that it is a disk of this daemon's.
+fn is_known(disk: &DiskRecord, what: &str) -> Error {
+    let (name, datastore) = (&disk.name, &disk.datastore);
+    let message = format!(
+        "this image says that it {what} disk {name} of this daemon, which is on datastore \
+         {datastore}: it may be that very image under another name"
+    );
+    Error::in_use(message).hint(
+        "if it is a copy that you made, give Sterna the copy without the .sterna file that \
+         belongs to it; if it is the image itself, it is imported already",
     )
 }
 

@@ -12,9 +12,11 @@
 //!
 //! **Exports** say in their description which disk they are, and say so through a server
 //! that passes them on (a tunnel, `nbdkit nbd`). One that hides the description
-//! (`qemu-nbd nbd:…`) is found by reading some places of it, picked by chance: if all of
-//! these reads come to one disk meanwhile, it is that disk. What a server answers out of a
-//! cache, or has at another place, does not come.
+//! (`qemu-nbd nbd:…`), or a device over a program that reads the export, is found by reading
+//! some places of it, picked by chance: if all of these reads come to one disk meanwhile, it
+//! is that disk. What is answered out of a cache, or is at another place, does not come.
+//!
+//! **Two addresses** of one server are found by what they hold (`twins`).
 //!
 //! **Programs** that give an image another name (a file system in user space, a server of
 //! the image's file) have it open for writing. So nothing goes to a device or a server
@@ -40,7 +42,7 @@ use crate::patience::Patience;
 /// How long a server may take to say what its export is, with a look through all open files
 /// (2 s at most) while somebody is connected to it. A connection to another continent, not
 /// more.
-const ASKING: Duration = Duration::from_secs(12);
+pub(crate) const ASKING: Duration = Duration::from_secs(12);
 
 /// Places of an export that are read, and the most bytes of each: no application reads all
 /// of them by chance in the same moment, and the server is not kept busy.
@@ -83,6 +85,7 @@ impl Storage {
         to.must_answer()?;
         let store = to.open()?;
         self.check_has_no_other_name(to, &store)?;
+        self.check_is_no_twin(to, &store)?;
         Ok(store)
     }
 
@@ -106,17 +109,16 @@ impl Storage {
                 let path = path.clone();
                 // The path may be on what hangs, whatever the device itself does.
                 let ground = to.answer_to(move || Ground::at(&path))?;
-                ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))
+                ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))?;
             }
-            Location::Nbd(_) => {
-                to.must_answer()?;
-                match to.open() {
-                    Ok(store) => self.check_passes_no_disk_on(to, &store),
-                    // Nothing goes to what cannot be opened.
-                    Err(_) => Ok(()),
-                }
-            }
-            Location::Directory(_) | Location::Array(_) => Ok(()),
+            Location::Nbd(_) => {}
+            Location::Directory(_) | Location::Array(_) => return Ok(()),
+        }
+        to.must_answer()?;
+        match to.open() {
+            Ok(store) => self.check_passes_no_disk_on(to, &store),
+            // Nothing goes to what cannot be opened.
+            Err(_) => Ok(()),
         }
     }
 
@@ -130,13 +132,7 @@ impl Storage {
         if store.holds_many() {
             return Ok(());
         }
-        let mut disks = Vec::new();
-        let mut grounds = Vec::new();
-        for disk in self.store.disks()? {
-            let Some(image) = self.engine.held(disk.id).ok().flatten() else { continue };
-            grounds.push(image.ground().clone());
-            disks.push(disk);
-        }
+        let (disks, grounds) = self.grounds()?;
         let store = store.clone();
         // Servers have files open while somebody is connected.
         let asked = Patience::default().ask(ASKING, move || {
@@ -149,7 +145,16 @@ impl Storage {
         }
     }
 
-    /// Refuses a server that passes on a disk of ours.
+    /// What the images of disks lie on, of those that are open.
+    pub(crate) fn grounds(&self) -> Result<(Vec<DiskRecord>, Vec<Ground>)> {
+        let held = |disk: DiskRecord| {
+            let image = self.engine.held(disk.id).ok().flatten()?;
+            Some((disk, image.ground().clone()))
+        };
+        Ok(self.store.disks()?.into_iter().filter_map(held).unzip())
+    }
+
+    /// Refuses a server, or a device over one, that passes on a disk of ours.
     fn check_passes_no_disk_on(
         &self,
         to: &DatastoreHandle,
@@ -170,7 +175,7 @@ impl Storage {
         };
         let Some(disk) = disks.into_iter().find(is_it) else { return Ok(()) };
         let message = format!(
-            "datastore {} is disk {} of this daemon: the server passes on its export",
+            "datastore {} is disk {} of this daemon: a server passes on its export",
             to.name(),
             disk.name
         );
@@ -203,9 +208,18 @@ impl Storage {
         Ok(Heard { says, came: came.filter(|_| is_read) })
     }
 
+    /// The disk, or the copy of one, that has some of these bytes, for people.
+    pub(crate) fn shares_with(&self, ground: &Ground) -> Result<Option<String>> {
+        let all = self.precious(None)?;
+        Ok(all
+            .into_iter()
+            .find(|one| ground.shares(&one.ground).is_some())
+            .map(|it| it.what))
+    }
+
     fn check_shares_nothing(&self, to: &DatastoreHandle, ground: &Ground) -> Result<()> {
         let (name, location) = (to.name(), &to.record().location);
-        for one in self.precious(name)? {
+        for one in self.precious(Some(name))? {
             let Some(shared) = ground.shares(&one.ground) else { continue };
             let what = &one.what;
             let message = match &one.disk {
@@ -227,15 +241,17 @@ impl Storage {
         Ok(())
     }
 
-    /// All disks and copies that are not on that datastore, as far as it is known what they
+    /// All disks and copies, but for those on that datastore, as far as it is known what they
     /// lie on.
-    fn precious(&self, but_on: &str) -> Result<Vec<Precious>> {
+    fn precious(&self, but_on: Option<&str>) -> Result<Vec<Precious>> {
         let of_device = |name: &str| {
             let store = self.handle(name).ok()?.get().ok()?;
             store.ground().cloned()
         };
         let mut all = Vec::new();
-        for disk in self.store.disks()?.into_iter().filter(|it| it.datastore != but_on) {
+        for disk in
+            self.store.disks()?.into_iter().filter(|it| Some(&*it.datastore) != but_on)
+        {
             let held = self.engine.held(disk.id).ok().flatten();
             let ground = held.map(|image| image.ground().clone());
             let Some(ground) = ground.or_else(|| of_device(&disk.datastore)) else {
@@ -248,7 +264,9 @@ impl Storage {
         }
         for one in self.store.migrations()?.into_iter().filter(|it| !it.step.ended()) {
             let to = &one.to.datastore;
-            let Some(ground) = of_device(to).filter(|_| to != but_on) else { continue };
+            let Some(ground) = of_device(to).filter(|_| Some(&**to) != but_on) else {
+                continue;
+            };
             let what = format!("the copy of disk {} on datastore {to}", one.name);
             all.push(Precious { what, disk: None, ground });
         }
@@ -269,7 +287,7 @@ fn picked(size: u64) -> Result<Vec<Range<u64>>> {
     (0..READS).map(pick).collect()
 }
 
-fn silent(to: &DatastoreHandle) -> Error {
+pub(crate) fn silent(to: &DatastoreHandle) -> Error {
     let (name, seconds) = (to.name(), ASKING.as_secs());
     let message =
         format!("datastore {name} cannot be used: it has not answered for {seconds} s");

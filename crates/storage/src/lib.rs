@@ -33,6 +33,7 @@ pub(crate) mod refusals;
 mod removals;
 mod sampler;
 pub(crate) mod troubles;
+mod twins;
 mod user;
 
 use std::collections::{BTreeMap, HashMap};

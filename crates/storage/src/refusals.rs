@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sterna_api::{Error, ErrorCode};
 use sterna_engine::datastore::DatastoreError;
-use sterna_engine::sidecar::SidecarError;
+use sterna_engine::sidecar::{Role, SidecarError};
 use sterna_os::descriptors::HINT;
 use sterna_os::is_no_room;
 
@@ -116,6 +116,13 @@ fn hint(error: &DatastoreError) -> &'static str {
         }
         DatastoreError::Another(_) | DatastoreError::Unproven(_) => {
             "find out whose file it is before you remove it"
+        }
+        DatastoreError::Occupied { role: Role::Active, .. } => {
+            "choose another place: that disk is in use, perhaps by this daemon, and the \
+             place may be the disk's own under another name"
+        }
+        DatastoreError::Occupied { .. } => {
+            "remove that image first, or choose another place"
         }
         DatastoreError::TooSmall { .. } => "choose a larger one",
         DatastoreError::Elsewhere { .. } => {

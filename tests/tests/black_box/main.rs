@@ -19,6 +19,7 @@ mod forgetting;
 mod hooks;
 mod itself;
 mod itself_devices;
+mod itself_elsewhere;
 mod killing;
 mod killing_parts;
 mod machines;

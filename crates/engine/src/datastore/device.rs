@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::DatastoreError;
 use super::error::failed;
+use super::visit::Visit;
 use crate::ground::Ground;
 use crate::image::ImageSpec;
 use crate::image::claim::{Claim, ClaimError, Holder};
@@ -49,6 +50,11 @@ impl Device {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Somebody who looks at it.
+    pub(super) fn visit(&self) -> Result<Visit, DatastoreError> {
+        Visit::to_device(&self.path, self.capacity)
     }
 
     /// Checks that nobody uses the device; gives its size.

@@ -134,10 +134,7 @@ pub enum DatastoreError {
         holders: String,
     },
     /// The device or export has a disk on it already.
-    #[error(
-        "{place} holds the disk {name} ({id}, {role}, generation {generation}); remove \
-         that image first, or choose another place"
-    )]
+    #[error("{place} holds the disk {name} ({id}, {role}, generation {generation})")]
     Occupied {
         /// The device or export.
         place: String,

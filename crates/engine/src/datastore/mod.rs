@@ -32,6 +32,7 @@ mod medium;
 mod remote;
 mod removal;
 mod system;
+mod visit;
 mod zeroes;
 
 use std::fmt;
@@ -40,8 +41,8 @@ use std::path::{Path, PathBuf};
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
-pub use remote::Visit;
 pub use removal::{Known, Removed, remove_known};
+pub use visit::Visit;
 
 use sterna_core::Mark;
 
@@ -216,8 +217,8 @@ impl Datastore {
         }
     }
 
-    /// Does something while there is a connection to its server, if it is an export:
-    /// servers have files open for as long as somebody is connected.
+    /// Does something during a visit, if it is a device or an export: servers have files
+    /// open for as long as somebody is connected.
     pub fn connected<T>(
         &self,
         then: impl FnOnce(Option<Visit>) -> T,
@@ -225,7 +226,7 @@ impl Datastore {
         let Place::Medium(medium) = &self.place else { return Ok(then(None)) };
         match &medium.kind {
             Kind::Remote(remote) => Ok(then(Some(remote.visit()?))),
-            Kind::Device(_) => Ok(then(None)),
+            Kind::Device(device) => Ok(then(Some(device.visit()?))),
         }
     }
 

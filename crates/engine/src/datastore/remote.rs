@@ -1,12 +1,11 @@
 //! A datastore that is an export of an NBD server: one image, from its first
 //! byte. The sidecar is in the trailer, if the disk leaves room for it.
 
-use std::ops::Range;
-
 use sterna_nbd::{TransmissionFlags, Uri};
 
 use super::DatastoreError;
 use super::exchange::{Exchange, remote};
+use super::visit::Visit;
 use crate::image::ImageSpec;
 use crate::image::nbd::MIN_BLOCK_MAX;
 use crate::sidecar::trailer::{TRAILER_LEN, Trailer};
@@ -16,8 +15,6 @@ const STATUS_STEP: u64 = 1 << 30;
 /// After so many questions an export is taken for one with data: a server that
 /// answers in small steps would be asked for hours.
 const STATUS_QUESTIONS: u32 = 8192;
-/// What every server reads in one piece, if it can be asked for that.
-const READ_MAX: u64 = 64 << 10;
 
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
@@ -57,7 +54,7 @@ impl Remote {
 
     /// A connection.
     pub(super) fn visit(&self) -> Result<Visit, DatastoreError> {
-        Ok(Visit(Exchange::open(&self.uri)?))
+        Ok(Visit::to_server(Exchange::open(&self.uri)?))
     }
 
     /// The size of the export now.
@@ -140,21 +137,5 @@ impl Remote {
             }
         }
         exchange.flush()
-    }
-}
-
-/// A connection to the server of a datastore.
-pub struct Visit(Exchange);
-
-impl Visit {
-    /// How the server describes the export.
-    pub fn description(&self) -> Option<&str> {
-        self.0.negotiated().description.as_deref()
-    }
-
-    /// Has the server read a range, of 64 KiB at most; what it was is forgotten.
-    pub fn read(&mut self, bytes: &Range<u64>) -> Result<(), DatastoreError> {
-        let len = bytes.end.saturating_sub(bytes.start).min(READ_MAX);
-        self.0.read_at_once(bytes.start, &mut vec![0; len as usize])
     }
 }

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Subcommand};
 use sterna_api::{GuardState, Migration, MigrationState, ResumeMigration};
 use sterna_console::connect::Link;
 use sterna_console::format::{bytes, rate, span};
-use sterna_console::output::Output;
+use sterna_console::output::{Output, prose};
 use sterna_console::table::{Column, Table};
 use sterna_core::Bytes;
 
@@ -96,7 +96,13 @@ pub(crate) fn run(
             let id = which.id(client, Purpose::Change).await?;
             let one = client.pause(id).await?;
             output.answer(&one, |one| {
-                said(one, &format!("resume it with `sterna migration resume {id}`"))
+                let next = match one.state {
+                    MigrationState::Cancelling => {
+                        format!("`sterna migration watch {id}` shows its end")
+                    }
+                    _ => format!("resume it with `sterna migration resume {id}`"),
+                };
+                said(one, &next)
             })
         }
         MigrationCommand::Resume { which, skip_bad_sectors } => {
@@ -157,7 +163,8 @@ fn now_has(one: &Migration) -> String {
 }
 
 fn said(one: &Migration, more: &str) -> String {
-    format!("Migration {} of {} is {}; {more}.", one.id, one.disk, one.state)
+    let said = format!("Migration {} of {} is {}; {more}.", one.id, one.disk, one.state);
+    prose(&said)
 }
 
 fn list(all: &[Migration], output: Output) -> String {

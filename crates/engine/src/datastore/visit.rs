@@ -1,0 +1,113 @@
+//! A short visit to a device or an export: what it says of itself, and some of its bytes.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::DatastoreError;
+use super::error::failed;
+use super::exchange::Exchange;
+
+/// The most that is read at once: what every server reads in one piece.
+const READ_MAX: u64 = 64 << 10;
+
+/// Devices are read in whole blocks of this size, past the page cache: it is a multiple of
+/// the block size of every device.
+const BLOCK: u64 = 4096;
+
+/// A question about where data is covers less than 4 GiB.
+const STATUS_STEP: u64 = 1 << 30;
+/// So many questions about where data is, at most: somebody waits.
+const STATUS_QUESTIONS: usize = 64;
+/// So many stretches with data are told, at most: enough to pick some of.
+const STRETCHES_MAX: usize = 4096;
+
+/// Somebody who looks at a device or an export, and writes nothing.
+pub struct Visit(Kind);
+
+enum Kind {
+    Server(Exchange),
+    Device { path: PathBuf, file: File, size: u64 },
+}
+
+impl Visit {
+    pub(super) fn to_server(exchange: Exchange) -> Visit {
+        Visit(Kind::Server(exchange))
+    }
+
+    pub(super) fn to_device(path: &Path, size: u64) -> Result<Visit, DatastoreError> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(libc::O_DIRECT);
+        let file = options.open(path).map_err(failed("open", path))?;
+        Ok(Visit(Kind::Device { path: path.into(), file, size }))
+    }
+
+    /// How the server describes the export.
+    pub fn description(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Server(exchange) => exchange.negotiated().description.as_deref(),
+            Kind::Device { .. } => None,
+        }
+    }
+
+    /// Reads a range, of 64 KiB at most, in one piece.
+    pub fn read(&mut self, bytes: &Range<u64>) -> Result<Vec<u8>, DatastoreError> {
+        let len = bytes.end.saturating_sub(bytes.start).min(READ_MAX);
+        match &mut self.0 {
+            Kind::Server(exchange) => {
+                let mut read = vec![0; len as usize];
+                exchange.read_at_once(bytes.start, &mut read)?;
+                Ok(read)
+            }
+            Kind::Device { path, file, size } => {
+                let range = bytes.start..bytes.start + len;
+                read_blocks(file, &range, *size).map_err(failed("read", path))
+            }
+        }
+    }
+
+    /// Where the first `len` bytes have data, as far as the server tells; else everywhere.
+    pub fn data(&mut self, len: u64) -> Vec<Range<u64>> {
+        let Kind::Server(exchange) = &mut self.0 else {
+            return std::iter::once(0..len).collect();
+        };
+        let (mut at, mut found) = (0, Vec::new());
+        for _ in 0..STATUS_QUESTIONS {
+            if at >= len || found.len() >= STRETCHES_MAX {
+                return found;
+            }
+            let step = (len - at).min(STATUS_STEP) as u32;
+            let Ok(Some(extents)) = exchange.status(at, step) else { break };
+            for extent in extents {
+                let end = (at + extent.len).min(len);
+                if !extent.state.hole && at < end {
+                    found.push(at..end);
+                }
+                at += extent.len;
+            }
+        }
+        if at < len {
+            // Of the rest nothing is known.
+            found.push(at..len);
+        }
+        found
+    }
+}
+
+/// Reads a range of a device in whole blocks.
+fn read_blocks(file: &File, bytes: &Range<u64>, size: u64) -> io::Result<Vec<u8>> {
+    let start = bytes.start / BLOCK * BLOCK;
+    let end = bytes.end.next_multiple_of(BLOCK).min(size);
+    let len = end.saturating_sub(start) as usize;
+    // The kernel wants the memory aligned as well.
+    let mut memory = vec![0; len + BLOCK as usize];
+    let from = memory.as_ptr().align_offset(BLOCK as usize);
+    let aligned = &mut memory[from..from + len];
+    file.read_exact_at(aligned, start)?;
+    let skip = (bytes.start - start) as usize;
+    let wanted = (bytes.end - bytes.start) as usize;
+    let read = aligned.get(skip..skip + wanted);
+    read.map(<[u8]>::to_vec).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}

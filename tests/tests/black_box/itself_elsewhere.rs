@@ -1,0 +1,181 @@
+//! Servers that are one place under two addresses, and such as hold a copy of a disk.
+
+use std::fs::File;
+
+use sterna_tests::images::write_image;
+use sterna_tests::places::Loop;
+use sterna_tests::programs;
+use sterna_tests::servers::{Bindfs, Nbdkit};
+use sterna_tests::tunnel::Tunnel;
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+/// A stage with a disk `db` that fills the export of datastore `one`: there is no room for
+/// a sidecar, which would say whose it is.
+fn stage() -> Option<(Stage, Nbdkit)> {
+    let stage = Stage::given(&["nbdkit", "qemu-io"])?;
+    let server = Nbdkit::on_new_file(&stage.scratch, "one", 16 * MIB, &[]);
+    stage.datastore("one", server.location());
+    stage.daemon.sterna("disk create db --size 16M --on one").ok();
+    let uri = stage.daemon.uri("db");
+    programs::run(
+        "qemu-io",
+        ["-f", "raw", "-c", "write -P 7 5M 1M", "-c", "flush", &uri],
+    );
+    Some((stage, server))
+}
+
+/// What the commands say that must not take another name of `db`'s place.
+#[track_caller]
+fn nothing_goes_to(stage: &Stage, name: &str) {
+    let lines = [
+        format!("migrate db --to {name}"),
+        format!("predict db --to {name}"),
+        format!("disk create log --size 8M --on {name}"),
+    ];
+    for line in lines {
+        let refused = stage.daemon.sterna(&line);
+        refused.fails_with(&[
+            &format!("datastore {name} holds the bytes of disk db"),
+            "which is on datastore one",
+        ]);
+    }
+    assert_eq!(stage.daemon.disk("db")["datastore"], "one");
+}
+
+#[test]
+fn two_addresses_of_one_server_are_one_place() {
+    let Some((stage, server)) = stage() else { return };
+    let tunnel = Tunnel::to(server.socket(), &stage.scratch);
+    stage.datastore("two", tunnel.uri(""));
+    nothing_goes_to(&stage, "two");
+}
+
+#[test]
+fn two_servers_over_one_file_are_one_place() {
+    let Some((stage, server)) = stage() else { return };
+    // This machine's own list of open files would tell, so the disk does not fill them.
+    let other = Nbdkit::on_file(&stage.scratch, "two", server.file(), &[]);
+    stage.datastore("two", other.location());
+    nothing_goes_to(&stage, "two");
+}
+
+/// The kernel knows what file is below the device, and not what serves it.
+#[test]
+fn a_device_over_the_file_of_a_server_is_the_servers_place() {
+    let Some((stage, server)) = stage() else { return };
+    if !programs::root() {
+        return;
+    }
+    let device = Loop::over(server.file());
+    stage.datastore("two", device.device().display());
+    nothing_goes_to(&stage, "two");
+}
+
+#[test]
+fn a_disk_moves_to_another_server_and_back_and_there_again() {
+    let Some((stage, _server)) = stage() else { return };
+    let other = Nbdkit::on_new_file(&stage.scratch, "two", 16 * MIB, &[]);
+    stage.datastore("two", other.location());
+    // From the third move on an old copy is there, of which Sterna knows.
+    for to in ["two", "one", "two"] {
+        let moved = stage.daemon.json(&format!("migrate db --to {to}"));
+        assert_eq!(moved["state"], "completed", "to {to}: {moved:#}");
+    }
+}
+
+#[test]
+fn a_copy_that_somebody_else_has_made_is_no_destination_until_it_is_emptied() {
+    let Some((stage, server)) = stage() else { return };
+    let mut other = Nbdkit::on_new_file(&stage.scratch, "two", 16 * MIB, &[]);
+    std::fs::copy(server.file(), other.file()).expect("copy the disk");
+    stage.datastore("two", other.location());
+    nothing_goes_to(&stage, "two");
+    other.kill();
+    write_image(other.file(), 16 * MIB, 0);
+    other.restart();
+    until("the datastore to be back", seconds(20), || {
+        let moved = stage.daemon.sterna("migrate db --to two");
+        (moved.code == 0).then_some(())
+    });
+}
+
+/// The program between the device and the export is asked in blocks of its own.
+#[test]
+fn a_device_over_the_daemons_own_export_is_no_datastore() {
+    let needs = ["nbdfuse", "losetup"];
+    let Some(stage) = Stage::given_root(&needs) else { return };
+    stage.disk_with_data("db", 64 * MIB, 64 * MIB);
+    let shown = stage.scratch.path("shown");
+    std::fs::write(&shown, "").expect("a file to mount over");
+    let uri = stage.daemon.uri("db");
+    let mut program = programs::command("nbdfuse")
+        .arg(&shown)
+        .arg(&uri)
+        .spawn()
+        .expect("start nbdfuse");
+    until("the export to be a file", seconds(10), || {
+        let size = shown.metadata().ok()?.len();
+        (size == 64 * MIB).then_some(())
+    });
+    {
+        let device = Loop::over(&shown);
+        let add = format!("datastore add self {}", device.device().display());
+        let refused = stage.daemon.sterna(&add);
+        refused.fails_with(&["datastore self is disk db of this daemon"]);
+    }
+    programs::run("umount", ["--lazy".as_ref(), shown.as_os_str()]);
+    let _ = program.kill();
+    let _ = program.wait();
+}
+
+/// Room for a sidecar behind the disk: it says whose the place is.
+#[test]
+fn a_place_that_says_it_is_the_disk_itself_is_not_to_be_removed() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let server = Nbdkit::on_new_file(&stage.scratch, "one", 16 * MIB, &[]);
+    stage.datastore("one", server.location());
+    stage.daemon.sterna("disk create db --size 8M --on one").ok();
+    let tunnel = Tunnel::to(server.socket(), &stage.scratch);
+    stage.datastore("two", tunnel.uri(""));
+    let refused = stage.daemon.sterna("migrate db --to two");
+    let words = refused.stderr.clone();
+    refused.fails_with(&["holds the disk db", "choose another place"]);
+    assert!(!words.contains("remove that image"), "{words}");
+}
+
+#[test]
+fn the_bytes_of_a_disk_are_not_imported_again() {
+    let Some(stage) = Stage::given_root(&["losetup", "bindfs"]) else { return };
+    let import = |name: &str, on: &str, file: &std::path::Path| {
+        stage.daemon.sterna(&format!("disk import {name} --on {on} {}", file.display()))
+    };
+    // A disk on a device: the file below it.
+    let below = stage.here.join("below.img");
+    let device = Loop::new(&below, 16 * MIB);
+    stage.datastore("device", device.device().display());
+    stage.daemon.sterna("disk create db --size 16M --on device").ok();
+    let same = "has the same bytes as disk db on datastore device";
+    import("again", "here", &below).fails_with(&[same]);
+    // A disk in a file: another name of the file, and another file system over it.
+    stage.disk_with_data("web", 8 * MIB, 8 * MIB);
+    let link = stage.here.join("link.img");
+    std::fs::hard_link(stage.here.join("web.raw"), &link).expect("link the image");
+    let same = "has the same bytes as disk web on datastore here";
+    import("again", "here", &link).fails_with(&[same]);
+    let shown = Bindfs::over(&stage.here, &stage.scratch, "shown");
+    stage.datastore("shown", shown.dir().display());
+    for (file, disk) in [("web.raw", "web"), ("below.img", "db")] {
+        let refused = import("again", "shown", &shown.dir().join(file));
+        refused.fails_with(&["bindfs (process", &format!("image of disk {disk} open")]);
+    }
+    let refused = stage.daemon.sterna("migrate web --to shown");
+    refused.fails_with(&["disk web itself", "do not remove it"]);
+    // A file that another program writes to: this one.
+    let served = stage.here.join("served.img");
+    write_image(&served, 8 * MIB, 0);
+    let writer = File::options().write(true).open(&served).expect("open the file");
+    import("log", "here", &served).fails_with(&["open for writing", "stop that program"]);
+    drop(writer);
+    import("log", "here", &served).ok();
+}
