@@ -10,7 +10,7 @@ PYTHON ?= /usr/bin/python3
 
 export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
 
-.PHONY: help deps build check lint test demo lab guest bench bench-quick fuzz \
+.PHONY: help deps build check lint audit test demo lab guest bench bench-quick fuzz \
 	deb deb-test dist clean
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo '  make dist         a tarball for other machines: $(TARGET)/sterna-*.tar.gz'
 	@echo '  make check        before each commit: what changed, and the decisions (a minute)'
 	@echo '  make lint         formatting and lints, as errors'
+	@echo '  make audit        spelling, unused dependencies, licenses and known faults'
 	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'
 	@echo '  make bench-quick  the same with few repeats, to see that it runs (10 minutes)'
 	@echo '  make fuzz         all that parses, under cargo-fuzz (FUZZ_SECONDS=60 each)'
@@ -49,6 +50,16 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p sterna-cli --no-default-features --all-targets --locked -- -D warnings
+
+# Spelling, dependencies that nothing uses, and licenses, faults and origins of the others
+# (which asks the network). Each is a program of its own: `cargo install --locked NAME`.
+audit:
+	@for tool in typos cargo-machete cargo-deny; do command -v $$tool >/dev/null || { \
+		echo "audit: $$tool is missing: cargo install --locked typos-cli cargo-machete cargo-deny"; \
+		exit 1; }; done
+	typos
+	cargo machete
+	cargo deny check
 
 test:
 	@scripts/deps test

@@ -74,8 +74,8 @@ impl Storage {
             |one: &DatastoreHandle| matches!(one.record().location, Location::Device(_));
         let find = |name: &str| {
             let handle = self.handle(name).ok().filter(|it| it.name() != to.name())?;
-            let may_be = !handle.is_shared() && !(is_device(&handle) && is_device(to));
-            (may_be && handle.must_answer().is_ok()).then_some(handle)
+            let cannot_be = handle.is_shared() || is_device(&handle) && is_device(to);
+            (!cannot_be && handle.must_answer().is_ok()).then_some(handle)
         };
         let mut all = Vec::new();
         for disk in self.store.disks()? {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_of_the_same_name_is_not_moved_in_anothers_place() {
+    fn a_disk_of_the_same_name_is_not_moved_in_place_of_another() {
         let seen = disk(1, "full");
         assert!(check_seen(&disk(1, "full"), &seen, "full").is_ok());
         let other = check_seen(&disk(2, "full"), &seen, "full").unwrap_err();
