@@ -168,6 +168,10 @@ impl Server {
                 warnings.extend(fares.and_then(|fares| missed(migration.id, &fares)));
                 continue;
             };
+            // It is on its way to its end, whatever it stood still for.
+            if migration.cancel {
+                continue;
+            }
             counts.migrations_paused += 1;
             // Without a hint somebody has asked for it.
             let Some(hint) = pause.hint else { continue };
