@@ -74,7 +74,7 @@ pub struct Progress {
     pub eta_s: Option<f64>,
     /// How long the guest was held at the switch-over, in milliseconds.
     pub switch_over_ms: Option<f64>,
-    /// Switch-overs begun and undone.
+    /// Switch-overs begun and undone since the daemon that carries out the move was started.
     pub undone: u32,
     /// How long a write may wait for the destination now, in milliseconds.
     pub patience_ms: f64,
@@ -114,7 +114,7 @@ pub struct Report {
     pub compared: Option<u64>,
     /// How long the guest was held at the switch-over, in milliseconds.
     pub switch_over_ms: Option<f64>,
-    /// Switch-overs begun and undone.
+    /// Switch-overs begun and undone since the daemon that carries out the move was started.
     pub undone: u32,
     /// Bytes verified, if verification was asked for.
     pub verified: Option<u64>,

@@ -1,15 +1,15 @@
-//! What machines were seen with, so that somebody is told who has to know.
+//! What Sterna last saw of each VM, for warnings.
 //!
-//! A machine that QEMU's owner starts by hand can be started with the image that its disk
-//! has left; one that ended in a switch-over has to be started with one of two; and one
-//! that hangs is found out only when it is asked. So machines are looked at now and then,
-//! and whenever somebody looks at them: how they answer, and which images they use. It
-//! costs QEMU three questions, and its monitor is left alone in between. libvirt keeps by
-//! itself how a machine is started, and a look at it is several processes: its machines are
-//! looked at only when somebody does.
+//! Three things have to be noticed. A VM that QEMU's owner starts by hand can be started with
+//! the image that its disk has left. A VM that ended in a switch-over has to be started with
+//! one of two images. A VM that hangs is found out only when it is asked. So Sterna looks at
+//! VMs now and then, and whenever somebody asks about them: how they answer, and which images
+//! they use. A look costs QEMU three questions, and leaves its monitor alone in between. libvirt
+//! keeps by itself how a VM is started, and a look at its VMs takes several processes: Sterna
+//! looks at these only when somebody asks.
 //!
-//! A sight has the moment before the look began: what it says of an end that came later is
-//! nothing. What was seen is not kept: a daemon that starts looks first.
+//! An observation is dated at its start, so it proves nothing about a move that ended later.
+//! Observations are not kept: a daemon that starts looks first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

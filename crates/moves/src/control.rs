@@ -2,7 +2,7 @@
 //!
 //! Each wish is made durable first and then told to the mirror, so that it
 //! holds over a restart between the two. A number may be that of a move which QEMU
-//! carries out: `vms` takes those.
+//! carries out: `sterna_machines` takes those.
 
 use std::sync::{Arc, mpsc};
 

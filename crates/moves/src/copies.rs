@@ -1,13 +1,13 @@
 //! The files of both images of a migration while it runs, and what has become of them.
 //!
 //! The mirror has them open; their names may lead elsewhere by now. So before the
-//! destination is sealed, and every few seconds (the task `copies`), it is looked at: it must be the
-//! file of its name, have all its bytes, and nobody else may have written to it. If that
-//! does not hold, the migration pauses and says so, and the destination is closed. Before it
-//! is closed, and before a migration goes on that stood still, others' writes are asked for
-//! again: what is not asked then is forgotten. A source that has lost its name is no
-//! reason to pause, as moving its disk away is the way out; one that was shortened is,
-//! because what was cut off is not to become the truth.
+//! destination is sealed, and every few seconds (the task `copies`), Sterna looks at it: it must
+//! be the file of its name, have all its bytes, and nobody else may have written to it. If
+//! that does not hold, the migration pauses and says so, and the destination is closed. Before
+//! Sterna closes the file, and before a paused migration continues, Sterna asks the kernel
+//! again for writes by others; once the file is closed, the kernel no longer knows. A source
+//! that has lost its name is no reason to pause, because moving its disk away is the way out;
+//! a source that was shortened is, because what was cut off must not become the truth.
 //!
 //! **Others who have it open.** A program that has opened the copy may just read it, or write
 //! to it for as long as it likes, and which of both can be known only while it is not open

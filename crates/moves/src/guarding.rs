@@ -8,9 +8,9 @@
 //! then the deadline: a guard that makes the move late says by how much. With a
 //! deadline alone, the copy is as slow as the deadline allows.
 //!
-//! **Failures.** Without samples copiers keep what they may take, but for what comes at
-//! once, which is told anew for each sample: then nothing comes beside the guest. A
-//! daemon that starts learns anew.
+//! **Failures.** Without samples, copiers keep their rate, but for the burst that each sample
+//! allows anew: without samples nothing is copied beside the guest. A daemon that starts
+//! learns anew.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -1,4 +1,7 @@
-//! Migrations: jobs that outlive the process.
+//! Moves of disks between datastores: jobs that outlive the process, and their guards.
+//!
+//! Begin with `start` (what is asked for), `events` (what the mirror asks) and `end`. This
+//! service never decides what is copied when: the engine's mirror does (`sterna_core::mirror`).
 //!
 //! A job is a record in the store (`steps` of the state has its steps) and, while
 //! it runs, a mirror in the engine. The mirror decides; the job makes what it

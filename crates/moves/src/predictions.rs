@@ -1,10 +1,9 @@
 //! What a move will take: what `core` learns that from, and how right it was.
 //!
 //! Lessons are the moves there were, as the state has them: nothing else is kept, so a
-//! restart of the daemon forgets nothing. A move of which something else was asked on
-//! the way, or that stood still, teaches nothing and is held against nobody. Nor does one
-//! that began before a datastore was added say anything of it: that was another one of its
-//! name.
+//! restart of the daemon forgets nothing. If the operator changed a move, or if it paused,
+//! Sterna neither learns from it nor scores its prediction. A move that began before a
+//! datastore was added says nothing of that datastore: then the name was another one's.
 
 use sterna_api::{
     AskGuard, BestHour, Error, Guard, LearnedFrom, Predict, Predicted, Prediction,

@@ -1,6 +1,6 @@
 //! What runs one guard: the aim for one disk's application, the loop of `core` that holds
 //! it, and how well it holds. Whoever copies tells it of each window and is told what
-//! the copy may take: a mirror of ours (`guarding`), or QEMU's (`vms`).
+//! the copy may take: a mirror of ours (`guarding`), or QEMU's (`sterna_machines`).
 
 use sterna_api::{Guard as Asked, GuardState, Guarding};
 use sterna_core::Nanos;

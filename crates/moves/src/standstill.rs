@@ -2,7 +2,7 @@
 //!
 //! The store has it, since it must hold over a restart. But a state directory that
 //! is full can be the very reason: then the job has it, what the job has comes
-//! first for everybody who asks, and the keeper records it as soon as that can be
+//! first for everybody who asks, and the daemon (`retry`) records it as soon as that can be
 //! done. What the operator asks for is never only in the job: it is refused if it
 //! cannot be recorded.
 //!

@@ -1,4 +1,4 @@
-//! The switch-over's records. `jobs` has the table of what follows what.
+//! The switch-over's records. The crate's first page has the table of what follows what.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Threads for work that begins while the daemon runs.
 //!
-//! The system may refuse one: of processes and threads a user or a service may have so many
-//! only. Who asks for one must be able to do without.
+//! The system may refuse a thread: a user or a service has a limit on threads. The caller must
+//! be able to do without.
 
 use std::sync::Arc;
 use std::thread;

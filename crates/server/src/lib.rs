@@ -8,8 +8,8 @@ mod disks;
 pub mod http;
 mod reconnecting;
 mod status;
-mod survey;
 mod top;
+mod warnings;
 
 use std::sync::Arc;
 

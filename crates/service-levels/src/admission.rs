@@ -4,8 +4,8 @@
 //! elsewhere (`samples`). Where it is not known, every reservation is accepted, and
 //! said to be unproven, unless the datastore has done more already.
 //!
-//! What no datastore at all can mean or do is refused in any case: a unit was left out,
-//! or is another one.
+//! A figure that is beyond any storage is refused in any case: a unit was left out, or is
+//! another one.
 //!
 //! A change is refused only if it makes things worse: where too much is reserved
 //! already, less can be asked for in steps.

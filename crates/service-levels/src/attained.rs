@@ -9,8 +9,8 @@ use sterna_core::schedule::Moment;
 use sterna_os::{Local, clock, lock};
 
 use super::period::Period;
-use super::places::Places;
 use super::snapshot::{Entry, PolicySnapshot};
+use super::windows::Windows;
 use crate::ServiceLevels;
 
 /// Seconds for which a reservation is lacking before there is a warning: a trial may end in
@@ -36,11 +36,11 @@ impl AllSeen {
     pub(super) fn step(
         &mut self,
         snapshot: &PolicySnapshot,
-        places: &Places,
+        windows: &Windows,
         period: &Period,
     ) {
         let mut all: BTreeMap<ClassId, Seen> = BTreeMap::new();
-        for (datastore, attained) in places.attained() {
+        for (datastore, attained) in windows.attained() {
             let worse = |known: &Seen| attained.state > known.attained.state;
             if all.get(&attained.class).is_none_or(worse) {
                 all.insert(attained.class, self.seen(attained, datastore));

@@ -3,10 +3,10 @@
 //!
 //! The others of a class (`period`) are all who use the datastores that its disks are on:
 //! other classes, the copies of migrations, and the disks that are in no class, which are
-//! held together as one. Where several classes are cruised, the tightest of what they
-//! leave a third, or one another, holds; and what a policy says besides.
+//! held together as one. If several classes are cruised, each other class is held to the
+//! smallest limit that any of them leaves it, and to what its policy says.
 //!
-//! The same thread gives datastores their windows (`places`).
+//! The same thread gives datastores their windows (`windows`).
 //!
 //! It is fed by the samples and never asks the store, so that it goes on where the
 //! state directory hangs. A daemon that starts begins from nothing: limits of the one
@@ -26,8 +26,8 @@ use sterna_runtime::tasks::{Feed, Task, feed};
 use sterna_telemetry::samples::Tick;
 
 use super::period::Period;
-use super::places::Places;
 use super::snapshot::{Entry, PolicySnapshot};
+use super::windows::Windows;
 use crate::ServiceLevels;
 
 /// Periods that may wait for the thread. It only falls behind if the engine does, and
@@ -67,8 +67,8 @@ struct Loops {
     controls: BTreeMap<PolicyId, Control>,
     held: Held,
     /// Disks in no class that are held.
-    alone: BTreeSet<DiskId>,
-    places: Places,
+    unclassed: BTreeSet<DiskId>,
+    windows: Windows,
 }
 
 #[derive(Debug)]
@@ -85,8 +85,8 @@ struct Control {
 impl Loops {
     fn step(&mut self, levels: &ServiceLevels, period: &Period) {
         let (snapshot, now) = (levels.snapshot(), Local::now().moment());
-        self.places.step(levels, &snapshot, period, now);
-        lock(&levels.service.attained).step(&snapshot, &self.places, period);
+        self.windows.step(levels, &snapshot, period, now);
+        lock(&levels.service.attained).step(&snapshot, &self.windows, period);
         let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in snapshot.entries() {
@@ -105,7 +105,7 @@ impl Loops {
         self.controls.retain(|policy, _| open.contains(policy));
         let states = self.controls.iter();
         let states = states.map(|(policy, one)| (*policy, one.state.clone())).collect();
-        self.hold_alone(levels, period);
+        self.hold_unclassed(levels, period);
         let changed = std::mem::replace(&mut self.held, held.clone()) != held;
         levels.set_held(held, states, changed);
     }
@@ -162,21 +162,22 @@ impl Loops {
 
     /// Puts the disks in no class together that are where somebody is in their way, or
     /// lets them go.
-    fn hold_alone(&mut self, levels: &ServiceLevels, period: &Period) {
+    fn hold_unclassed(&mut self, levels: &ServiceLevels, period: &Period) {
         let holds = |one: &&Control| one.held.contains(&ClassId::OTHERS);
         let controls = self.controls.values().filter(holds);
         let there: BTreeSet<&String> = controls.flat_map(|one| &one.datastores).collect();
-        let held = |disk: &DiskId| match period.alone.get(disk) {
+        let held = |disk: &DiskId| match period.unclassed.get(disk) {
             Some(datastore) => there.contains(datastore),
             // One that rests stays with the others: it may come back.
-            None => !there.is_empty() && self.alone.contains(disk),
+            None => !there.is_empty() && self.unclassed.contains(disk),
         };
-        let seen = period.alone.keys().chain(&self.alone).copied();
+        let seen = period.unclassed.keys().chain(&self.unclassed).copied();
         let wanted: BTreeSet<DiskId> = seen.filter(held).collect();
-        let changed: Vec<_> = self.alone.symmetric_difference(&wanted).copied().collect();
-        self.alone = wanted;
+        let changed: Vec<_> =
+            self.unclassed.symmetric_difference(&wanted).copied().collect();
+        self.unclassed = wanted;
         if !changed.is_empty() {
-            levels.hold_alone(self.alone.clone(), &changed);
+            levels.hold_unclassed(self.unclassed.clone(), &changed);
         }
     }
 }

@@ -1,9 +1,12 @@
-//! Policies, as the API's requests see them.
+//! Service levels: classes of disks, the policies that hold for them, and cruise control.
+//!
+//! Begin with `classes`, `snapshot` (what the state says) and `enforced` (what the engine was
+//! told). This service starts and stops no move.
 //!
 //! A change is made in this order: it is looked at as a whole, with all that holds
 //! beside it (`core` finds contradictions, `admission` asks what datastores do); it is
-//! durable; the `snapshot` is read anew; it is in `force` before the answer. Changes take
-//! turns. The thread in `switch` does the same when a schedule opens or closes, or a
+//! durable; the `snapshot` is read anew; it is in `enforced` before the answer. Changes take
+//! turns. The thread in `schedules` does the same when a schedule opens or closes, or a
 //! migration ends with which a policy ends.
 //!
 //! **Failure cases.** What is durable and could not be put in force (the engine is
@@ -16,12 +19,12 @@ mod admission;
 mod attained;
 pub(crate) mod classes;
 mod cruise;
-mod force;
+mod enforced;
 mod period;
-mod places;
+mod schedules;
 mod snapshot;
-mod switch;
 mod view;
+mod windows;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -39,9 +42,9 @@ use sterna_storage::{DiskUser, Storage};
 
 use self::attained::AllSeen;
 pub use self::cruise::cruising;
-use self::force::Force;
+use self::enforced::Enforced;
+pub use self::schedules::switching;
 pub use self::snapshot::{Entry, PolicySnapshot};
-pub use self::switch::switching;
 
 /// Classes of disks, and the policies that hold for them.
 pub struct ServiceLevels {
@@ -93,7 +96,7 @@ pub(crate) struct Service {
     snapshot: Mutex<Arc<PolicySnapshot>>,
     /// The store may say more than the snapshot.
     is_stale: AtomicBool,
-    force: Mutex<Force>,
+    enforced: Mutex<Enforced>,
     /// What classes have of their reservations.
     attained: Mutex<AllSeen>,
     /// Wakes who switches.

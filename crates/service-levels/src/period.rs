@@ -14,8 +14,8 @@ use sterna_core::schedule::Moment;
 use sterna_core::{DiskId, Nanos};
 use sterna_telemetry::samples::Tick;
 
-use super::places::needs_places;
 use super::snapshot::{Entry, PolicySnapshot};
+use super::windows::needs_window;
 
 /// What one party did on each datastore in a period.
 type Done = BTreeMap<String, Window>;
@@ -26,7 +26,7 @@ pub(super) struct Period {
     pub(super) span: Nanos,
     classes: BTreeMap<ClassId, Done>,
     /// Disks in no class, and where they are.
-    pub(super) alone: BTreeMap<DiskId, String>,
+    pub(super) unclassed: BTreeMap<DiskId, String>,
 }
 
 impl Period {
@@ -35,7 +35,7 @@ impl Period {
         for sample in &tick.disks {
             let Some(datastore) = &sample.datastore else { continue };
             if sample.class.is_none() {
-                self.alone.insert(sample.disk, datastore.clone());
+                self.unclassed.insert(sample.disk, datastore.clone());
             }
             let class = sample.class.unwrap_or(ClassId::OTHERS);
             self.enter(class, datastore, &sample.window);
@@ -73,7 +73,7 @@ impl Period {
         &self,
         snapshot: &PolicySnapshot,
     ) -> BTreeMap<String, Window> {
-        let needs = snapshot.entries().filter(|entry| needs_places(entry));
+        let needs = snapshot.entries().filter(|entry| needs_window(entry));
         let used = needs.filter_map(|entry| self.classes.get(&entry.record.id));
         let names: BTreeSet<&String> = used.flat_map(BTreeMap::keys).collect();
         let all = |name: &String| {

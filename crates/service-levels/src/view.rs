@@ -15,7 +15,7 @@ impl ServiceLevels {
     pub(super) fn view_policies(&self, entry: &Entry) -> Vec<Policy> {
         let (plan, now) = (entry.plan(), Local::now());
         let resolution = resolve(&plan, now.moment());
-        let force = lock(&self.service.force);
+        let force = lock(&self.service.enforced);
         let each = entry.policies.iter().zip(&resolution.standings);
         let view = each.map(|(record, standing)| {
             let (stands, looser_than) = match standing.stands {
@@ -51,7 +51,7 @@ impl ServiceLevels {
         snapshot: &PolicySnapshot,
         class: ClassId,
     ) -> Option<HeldFor> {
-        let HeldTo { limit, policy } = lock(&self.service.force).held(class)?;
+        let HeldTo { limit, policy } = lock(&self.service.enforced).held(class)?;
         // A policy that has just been removed holds nobody for much longer.
         let (entry, _) = snapshot.policy(policy).ok()?;
         Some(HeldFor {
@@ -69,7 +69,7 @@ impl ServiceLevels {
         snapshot: &PolicySnapshot,
         disk: DiskId,
     ) -> Option<HeldFor> {
-        let alone = || lock(&self.service.force).holds_alone(disk);
+        let alone = || lock(&self.service.enforced).holds_unclassed(disk);
         match snapshot.class_of(disk) {
             Some(entry) => self.view_held(snapshot, entry.record.id),
             None => alone().then(|| self.view_held(snapshot, ClassId::OTHERS)).flatten(),

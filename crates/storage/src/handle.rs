@@ -1,9 +1,9 @@
 //! A datastore as the daemon has it open, or not.
 //!
-//! A datastore that cannot be reached does not stop the daemon: it is offline,
-//! with the reason, and the daemon tries again (`retry`). So is one at whose path another
-//! file system is found (`marks`). What asks it for figures has little patience, since
-//! a hung server answers nobody.
+//! A datastore that cannot be reached does not stop the daemon: the datastore is offline, with
+//! the reason, and the daemon tries again (`retry` of `sterna_daemon`). A datastore at whose
+//! path another file system is found is offline, too (`marks`). If a datastore does not tell
+//! its free space in time ([`FIGURE`]), nobody waits for it longer.
 
 mod images;
 
@@ -52,11 +52,11 @@ pub struct DatastoreHandle {
     state: Mutex<Result<Arc<Datastore>, String>>,
     /// What it is on that others may be on, too; as it was when it was opened last.
     backing: Mutex<Option<String>>,
-    /// Whether it has been offline since the keeper last saw it online.
+    /// Whether it has been offline since the daemon (`retry`) last saw it online.
     was_offline: AtomicBool,
     /// Whether what waited for it has been seen to.
     is_seen_to: AtomicBool,
-    /// Whether the keeper is at it.
+    /// Whether `retry` is at it.
     is_looked_at: AtomicBool,
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
@@ -263,7 +263,7 @@ impl DatastoreHandle {
         is_online && !self.is_seen_to.load(Relaxed)
     }
 
-    /// Whether the keeper may see to it now: not while it still is at it, as it is for as
+    /// Whether `retry` may see to it now: not while it still is at it, as it is for as
     /// long as a datastore hangs.
     pub fn begin_look(&self) -> bool {
         !self.is_looked_at.swap(true, Relaxed)

@@ -6,23 +6,24 @@
 //! whose removal would then be the end of both. So no move and no new disk goes there.
 //!
 //! **Devices** are compared by what they lie on (`Ground`): a device and its partition, two
-//! loop devices over one file, two nodes of one device are one place. Compared is what was
-//! known when images and datastores were opened: no datastore is asked, of which one may
-//! hang.
+//! loop devices over one file, two nodes of one device are one place. Sterna compares what it
+//! learned when it opened images and datastores, and asks no datastore, because one may hang.
 //!
 //! **Exports** say in their description which disk they are, and say so through a server
-//! that passes them on (a tunnel, `nbdkit nbd`). One that hides the description
-//! (`qemu-nbd nbd:…`), or a device over a program that reads the export, is found by reading
-//! some places of it, picked by chance: if all of these reads come to one disk meanwhile, it
-//! is that disk. What is answered out of a cache, or is at another place, does not come.
+//! that passes them on (a tunnel, `nbdkit nbd`). If a server hides the description
+//! (`qemu-nbd nbd:…`), or a program below a device reads the export, Sterna reads some places
+//! of it, picked by chance: if all of these reads come to one disk meanwhile, it is that disk.
+//! If a server answers from a cache, or has the disk at another offset, Sterna does not see
+//! its reads, and does not find the disk.
 //!
 //! **Two addresses** of one server are found by what they hold (`twins`).
 //!
 //! **Programs** that give an image another name (a file system in user space, a server of
-//! the image's file) have it open for writing. So nothing goes to a device or a server
-//! while another program has the image of any disk so. What a server on another machine does, the kernel
-//! itself, or a program that this daemon may not look at, is not seen: for that, a move keeps
-//! an old image that another program can write to (`moves::end`).
+//! the image's file) have it open for writing. So while another program has any disk's image
+//! open for writing, Sterna puts nothing on a device or a server. Sterna does not see what a
+//! server on another machine has open, or the kernel itself, or a program that this daemon may
+//! not look at: for these, a move keeps an old image that another program can write to
+//! (`end` of `sterna_moves`).
 
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};

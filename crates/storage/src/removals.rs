@@ -44,7 +44,7 @@ impl Storage {
         let held = self.engine.held(record.id).ok().flatten();
         let is_served = self.problem_of(record.id).is_none();
         if is_served {
-            // If the store then fails, the keeper brings the disk up again.
+            // If the store then fails, the daemon (`retry`) brings the disk up again.
             let going = Err("it was about to be removed".to_owned());
             lock(&self.served).insert(record.id, going);
             let detached = self.engine.detach(record.id);

@@ -1,9 +1,8 @@
 //! What the application notices of a migration.
 //!
-//! Of what was *before* it, the samples know. While it runs, all windows of its disk
-//! are added up; and half a second is a window of its own, of which the worst counts:
-//! that is what an application would complain about, and it must not drown in an
-//! average.
+//! The figures from before the move come from `samples`. While the move runs, all windows of
+//! its disk are added up; and half a second is a window of its own, of which the worst counts:
+//! that is what an application would complain about, and it must not drown in an average.
 
 use sterna_api::{Application, Figures};
 use sterna_core::Nanos;
@@ -12,7 +11,7 @@ use sterna_core::measure::{Summary, Window};
 /// How long a window is of which the worst counts: two a second show a stall of the
 /// length that guests notice.
 const NOTICED: Nanos = Nanos::from_millis(500);
-/// What is said of a disk is of so long.
+/// The span of what is shown as "now".
 pub const RECENT: Nanos = Nanos::from_secs(10);
 /// The percentile that figures speak of.
 const PERCENTILE: f64 = 0.99;

@@ -1,8 +1,9 @@
 //! The destination of a move: a file, or a disk of ours that is made for it.
 //!
-//! Its file system may hang for ever, and the move must be given up all the same: so it is
-//! asked with patience. What is not answered in time is not known: then the destination may
-//! be there, is no file of ours, and is not sealed; and what was to be done is done again.
+//! Its file system may hang for ever, and the move must be given up all the same: so Sterna
+//! asks with patience. If the file system does not answer in time, Sterna assumes that the
+//! destination exists, is no file of Sterna's, and is not sealed; and it does again what was to
+//! be done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

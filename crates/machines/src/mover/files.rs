@@ -1,5 +1,5 @@
-//! The destination's file, where we make it: as the source's, to the one who opens it.
-//! Where there is no file to go by, it is whose QEMU is.
+//! The destination's file, if Sterna makes it. The new file gets the source's owner and mode. If
+//! the source is no file, it gets the user of the VM's QEMU.
 //!
 //! Only that very file is removed, however long it takes until it can be: meanwhile
 //! somebody may have put another one in its place.

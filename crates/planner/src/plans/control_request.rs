@@ -3,10 +3,10 @@
 //! Each may hang with its datastore. So each has a thread of its own, and nobody who holds
 //! a plan's lock waits for it.
 //!
-//! **One at a time.** Of a move one thing is asked at a time, however long that hangs. What
-//! is wanted meanwhile is not asked for; but how a migration is, is told to the plan's
-//! machine only once nothing is asked of it any more (`ends`), and the machine then asks
-//! again for whatever is not so. So the last wish wins, and what failed is tried again.
+//! **One at a time.** Of a move one thing is asked at a time, however long that hangs; nothing
+//! else is asked meanwhile. When the request has ended, the plan's state machine hears how the
+//! migration is (`ends`), compares that with what it wants, and asks again if they differ. So
+//! the last wish wins, and what failed is tried again.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,9 +1,9 @@
-//! How the moves of a plan are that are under way, and what became of them: read from their
+//! How the running moves of a plan are doing, and what became of them: read from their
 //! migrations' records, so that nothing is missed that happened while nobody looked.
 //!
-//! What stands still and could go on is not given up: the plan's machine decides how long
-//! it is waited for. Who has put a datastore in maintenance that is away does not want it
-//! to be waited for.
+//! A move that stands still and could go on is not given up: the plan's state machine decides
+//! how long it waits. If a datastore is offline and in maintenance, the plan does not wait for
+//! it.
 
 use std::time::Duration;
 

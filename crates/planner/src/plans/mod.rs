@@ -3,7 +3,7 @@
 //! A plan is made from what there is (`make`) and kept; nothing begins before it is
 //! applied. From then on a thread (`drive`) has the plan's machine
 //! (`core::place::waves`) hear what became of its moves and does what it asks for, by
-//! the migrations that `jobs` carries out. A migration of a plan is one like any other: it
+//! the migrations that `sterna_moves` carries out. A migration of a plan is one like any other: it
 //! can be paused, changed and cancelled by its number, and the plan takes note.
 //!
 //! **What is durable.** All that a step of the machine has changed is in the store before

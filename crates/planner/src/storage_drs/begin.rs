@@ -1,9 +1,10 @@
 //! The moves that Storage DRS begins: step after step, each as a whole or not at all.
 //!
 //! **Rule.** Disks of one step must be together. If one of them cannot begin, those of its
-//! step that have begun are called off, and nothing after it begins: it was to follow. What
-//! cannot be called off at once is so with the next tick. What was too quick for that has
-//! moved: its rule is broken then, and mended as any other that must hold.
+//! step that have begun are called off, and nothing after it begins: it was to follow. If a
+//! move cannot be called off, Sterna tries again at the next tick. If it has ended before
+//! that, the disk stays where it is; its rule is broken then, and Storage DRS mends the rule
+//! like any other that must hold.
 //!
 //! A disk is what was looked at, or it is not moved: its name may be another one's by now,
 //! and somebody else may have moved it.

@@ -1,22 +1,22 @@
-//! What others do to a file that is open here: whether they have written to it, and whether
-//! they have opened it.
+//! What other programs do to a file that is open here: whether they have written to it, and
+//! whether they have opened it.
 //!
-//! The kernel says when a file is opened, and when one that was open for writing is closed. A
-//! file that a mirror writes to is neither opened anew nor closed by it before the mirror is
-//! gone; so whoever closes it meanwhile is another program of this machine, which may have
-//! cut off or changed what was copied. One that opens files only to read them does not show
-//! there. Whoever opens it may read it, or write to it and have it open still: which of both,
-//! can be asked only while it is not open here (`jobs::copies`). What a program on another
-//! machine does, does not show.
+//! The kernel says when a file is opened, and when one that was open for writing is closed.
+//! Until the mirror ends, it neither reopens nor closes the file that it writes to. So if the
+//! kernel reports a close, another program of this machine did it, and may have cut off or
+//! changed what was copied. A program that opens files only to read them shows no close. If a
+//! program has opened the file, it may read it, or write to it and have it open still: which of
+//! both, Sterna can ask only while the file is not open here (`copies` of `sterna_moves`). What
+//! a program on another machine does, does not show.
 //!
-//! A device is the exception: what says whose its image is lies behind the image, on the same
-//! device, so Sterna itself opens it, writes and closes it meanwhile. That is set apart
+//! A device is the exception: its sidecar lies behind the image, on the same device, so Sterna
+//! itself opens the device, writes and closes it meanwhile. That is set apart
 //! ([`Watched::apart_from`]), and with it what others do to the device in that moment.
 //!
 //! Each file has a queue of its own. The kernel joins events that are alike, so they are not
 //! counted. To begin to watch asks the file system, which may hang; that holds nobody else.
 //!
-//! Where the kernel has no watch left to give, nothing of it is known, and that is said.
+//! If the kernel has no watch left to give, Sterna knows nothing of the file, and says so.
 
 use std::fs;
 use std::mem::MaybeUninit;

@@ -25,7 +25,7 @@ const KEPT: u32 = 60;
 
 /// The windows that are in force.
 #[derive(Debug, Default)]
-pub(super) struct Places(BTreeMap<String, Place>);
+pub(super) struct Windows(BTreeMap<String, Place>);
 
 #[derive(Debug, Default)]
 struct Place {
@@ -38,12 +38,12 @@ struct Place {
 }
 
 /// Whether a class has something that only a window can give it.
-pub(super) fn needs_places(entry: &Entry) -> bool {
+pub(super) fn needs_window(entry: &Entry) -> bool {
     let plan = entry.plan();
     plan.shares != SHARES || plan.reserves()
 }
 
-impl Places {
+impl Windows {
     /// One period: what was done on the datastores that need a window.
     pub(super) fn step(
         &mut self,
@@ -53,7 +53,7 @@ impl Places {
         now: Moment,
     ) {
         let done = period.contended(snapshot);
-        let needed = snapshot.entries().any(needs_places);
+        let needed = snapshot.entries().any(needs_window);
         for name in self.forget(&done, needed) {
             set(levels, &name, None);
         }
@@ -122,17 +122,21 @@ mod tests {
     fn a_window_outlives_a_pause_and_not_its_reason() {
         let busy = BTreeMap::from([("fast".to_owned(), Window::default())]);
         let quiet = BTreeMap::new();
-        let mut places = Places::default();
-        places.0.insert("fast".into(), Place::default());
+        let mut windows = Windows::default();
+        windows.0.insert("fast".into(), Place::default());
         for _ in 0..KEPT {
-            assert!(places.forget(&quiet, true).is_empty());
+            assert!(windows.forget(&quiet, true).is_empty());
         }
-        assert!(places.forget(&busy, true).is_empty(), "it is needed again");
+        assert!(windows.forget(&busy, true).is_empty(), "it is needed again");
         for _ in 0..KEPT {
-            assert!(places.forget(&quiet, true).is_empty());
+            assert!(windows.forget(&quiet, true).is_empty());
         }
-        assert_eq!(places.forget(&quiet, true), ["fast"], "nobody has come for a minute");
-        places.0.insert("fast".into(), Place::default());
-        assert_eq!(places.forget(&quiet, false), ["fast"], "no class needs one");
+        assert_eq!(
+            windows.forget(&quiet, true),
+            ["fast"],
+            "nobody has come for a minute"
+        );
+        windows.0.insert("fast".into(), Place::default());
+        assert_eq!(windows.forget(&quiet, false), ["fast"], "no class needs one");
     }
 }

@@ -1,7 +1,7 @@
 //! What is in force: the engine is told what the snapshot comes to now.
 //!
 //! It is told only what changes. Who changes which class a disk is in, or which terms
-//! a class has, holds the lock of [`Force`] from looking into the snapshot to telling the
+//! a class has, holds the lock of [`Enforced`] from looking into the snapshot to telling the
 //! engine, so that what is told last is what the snapshot says.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::ServiceLevels;
 
 /// What the engine has been told.
 #[derive(Debug, Default)]
-pub(crate) struct Force {
+pub(crate) struct Enforced {
     terms: BTreeMap<ClassId, Terms>,
     /// Policies whose schedule is open.
     open: BTreeSet<PolicyId>,
@@ -27,18 +27,18 @@ pub(crate) struct Force {
     cruises: BTreeMap<PolicyId, CruiseState>,
     held: Held,
     /// Disks in no class that are held together.
-    alone: BTreeSet<DiskId>,
+    unclassed: BTreeSet<DiskId>,
 }
 
-impl Force {
+impl Enforced {
     /// What a class is held to for the sake of a target, if it is.
     pub(super) fn held(&self, class: ClassId) -> Option<HeldTo> {
         self.held.get(&class).copied()
     }
 
     /// Whether a disk is held together with others that are in no class.
-    pub(super) fn holds_alone(&self, disk: DiskId) -> bool {
-        self.alone.contains(&disk)
+    pub(super) fn holds_unclassed(&self, disk: DiskId) -> bool {
+        self.unclassed.contains(&disk)
     }
 
     /// What has become of a target.
@@ -72,7 +72,7 @@ impl ServiceLevels {
     /// Puts everything in force that the snapshot says, and nothing else. Gives how long
     /// that holds, if it does not hold for ever.
     pub(super) fn enforce(&self) -> Option<Duration> {
-        let mut force = lock(&self.service.force);
+        let mut force = lock(&self.service.enforced);
         let (snapshot, now) = (self.snapshot(), Local::now());
         let mut until_change: Option<u32> = None;
         for entry in snapshot.entries() {
@@ -114,7 +114,7 @@ impl ServiceLevels {
         changed: bool,
     ) {
         {
-            let mut force = lock(&self.service.force);
+            let mut force = lock(&self.service.enforced);
             force.cruises = cruises;
             force.held = held;
         }
@@ -125,13 +125,13 @@ impl ServiceLevels {
 
     /// Holds these disks, which are in no class, together; of which `changed` are new,
     /// or are let go.
-    pub(super) fn hold_alone(&self, disks: BTreeSet<DiskId>, changed: &[DiskId]) {
-        lock(&self.service.force).alone = disks;
+    pub(super) fn hold_unclassed(&self, disks: BTreeSet<DiskId>, changed: &[DiskId]) {
+        lock(&self.service.enforced).unclassed = disks;
         self.join_classes(changed);
     }
 
     /// Tells the engine the terms of a class, unless it has been told just those.
-    fn put_in_force(&self, force: &mut Force, class: ClassId, terms: Terms) {
+    fn put_in_force(&self, force: &mut Enforced, class: ClassId, terms: Terms) {
         let told = force.terms.get(&class) == Some(&terms);
         if !told && self.set_terms(class, Some(terms)) {
             force.terms.insert(class, terms);
@@ -152,10 +152,10 @@ impl ServiceLevels {
     /// Puts disks into the classes that the snapshot has them in. One that is not served
     /// gets into its class when it is.
     pub(crate) fn join_classes(&self, disks: &[DiskId]) {
-        let force = lock(&self.service.force);
+        let force = lock(&self.service.enforced);
         let snapshot = self.snapshot();
         for &disk in disks {
-            let alone = force.alone.contains(&disk).then_some(ClassId::OTHERS);
+            let alone = force.unclassed.contains(&disk).then_some(ClassId::OTHERS);
             let class = snapshot.class_of(disk).map(|entry| entry.record.id).or(alone);
             match self.storage.engine.set_class(disk, class) {
                 Ok(()) | Err(EngineError::NotAttached) => {}
