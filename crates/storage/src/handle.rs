@@ -6,6 +6,9 @@
 //! a hung server answers nobody.
 
 mod images;
+mod old_copies;
+
+pub use self::old_copies::ImageLook;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

@@ -27,6 +27,8 @@ fn the_promised_commands_are_understood() {
         "sterna datastore probe fast",
         "sterna datastore probe fast --size 1G --length 64K",
         "sterna datastore remove fast",
+        "sterna datastore images fast --json",
+        "sterna datastore remove-image fast web.raw",
         "sterna disk create a --size 10G --on fast --provision thick-zeroed",
         "sterna disk import a --on fast a.raw",
         "sterna disk recover",
