@@ -53,8 +53,7 @@ impl Machines {
         // Nothing is made, imported or moved there meanwhile.
         let _claim = self.storage.claims.alone(datastore_claim(datastore))?;
         let look = handle.look_at_image(file)?;
-        // What VMs have is asked now.
-        let known = self.image_records(&handle, Vec::new())?.of(file);
+        let known = self.image_records(&handle, self.sights())?.of(file);
         let gathered = self.facts_of(&handle, file, &look, &known)?;
         let Some(found) = look.found else {
             return Err(Error::not_found("image", look.path.display())
