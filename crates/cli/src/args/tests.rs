@@ -27,8 +27,6 @@ fn the_promised_commands_are_understood() {
         "sterna datastore probe fast",
         "sterna datastore probe fast --size 1G --length 64K",
         "sterna datastore remove fast",
-        "sterna datastore images fast --json",
-        "sterna datastore remove-image fast web.raw",
         "sterna disk create a --size 10G --on fast --provision thick-zeroed",
         "sterna disk import a --on fast a.raw",
         "sterna disk recover",
@@ -133,6 +131,8 @@ fn plans_are_understood() {
         "sterna plan resume 3",
         "sterna plan cancel 3",
         "sterna plan report 3 --json",
+        "sterna datastore images fast --json",
+        "sterna datastore remove-image fast web.raw",
         "sterna datastore maintenance old",
         "sterna datastore maintenance old --off",
     ] {

@@ -11,6 +11,8 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use super::DatastoreError;
 use super::directory::{Directory, is_image_name, sidecar_path};
@@ -19,6 +21,10 @@ use super::removal::{Known, Removed, remove_known_if};
 use crate::ground::Ground;
 use crate::image::{Found, Lease, Leased, is_used, opened_by_others};
 use crate::sidecar;
+
+/// Whoever has come by the file's name just before it was changed has opened the file by
+/// then: that takes microseconds.
+const ON_ITS_WAY: Duration = Duration::from_millis(5);
 
 /// What has become of an old copy that was to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +115,10 @@ impl Directory {
             return Ok(OldCopy::Changed);
         }
         let known = Known::File(found.identity);
-        let removed = remove_known_if(path, &known, || unopened.holds(found));
+        let removed = remove_known_if(path, &known, || {
+            thread::sleep(ON_ITS_WAY);
+            unopened.holds(found)
+        });
         match removed.map_err(failed("remove", path))? {
             Some(Removed::Gone) => {}
             Some(Removed::Absent) => return Ok(OldCopy::Absent),

@@ -65,7 +65,7 @@ impl Machines {
         }
         let asked = self.ask_what_vms_have()?;
         (gathered.facts.owner, gathered.owner) = match known {
-            Known::LeftByVm(left) => self.vm_that_left(left, &asked),
+            Known::LeftByVm(left) => self.vm_that_left(left, &asked)?,
             Known::LeftByDisk(left) => self.disk_that_left(left)?,
             _ => (Owner::Forgotten, String::new()),
         };
@@ -95,24 +95,28 @@ impl Machines {
     }
 
     /// How it goes with the VM whose disk has left the file.
-    fn vm_that_left(&self, left: &VmMoveRecord, asked: &Asked) -> (Owner, String) {
+    fn vm_that_left(
+        &self,
+        left: &VmMoveRecord,
+        asked: &Asked,
+    ) -> Result<(Owner, String)> {
         let is_it = |vm: &VmRecord| {
             vm.name == left.vm && left.ended.is_some_and(|ended| vm.added <= ended)
         };
         let Some((vm, has)) = asked.iter().find(|(vm, _)| is_it(vm)) else {
-            return (Owner::Forgotten, String::new());
+            return Ok((Owner::Forgotten, String::new()));
         };
         if let Err(error) = self.check_rests(&left.vm) {
-            return (Owner::OnItsWay, error.to_string());
+            return Ok((Owner::OnItsWay, error.to_string()));
         }
         let has = match has {
             Ok(has) => has,
-            Err(error) if error.is_gone() => return (Owner::Off, error.to_string()),
-            Err(error) => return (Owner::Silent, error.to_string()),
+            Err(error) if error.is_gone() => return Ok((Owner::Off, error.to_string())),
+            Err(error) => return Ok((Owner::Silent, error.to_string())),
         };
-        // libvirt keeps with which images a VM is to start.
-        if !has.on && matches!(vm.reach, Reach::Qmp(_)) {
-            return (Owner::Off, String::new());
+        // libvirt keeps with which images a VM is to start, but not on what these are based.
+        if !has.on && !self.starts_where_it_was_moved(vm, left, has)? {
+            return Ok((Owner::Off, String::new()));
         }
         let drive = has.drives.iter().find(|(device, _)| *device == left.device);
         let owner = match drive {
@@ -120,7 +124,25 @@ impl Machines {
             Some((_, image)) if *image == left.source => Owner::Here,
             Some(_) => Owner::Elsewhere,
         };
-        (owner, String::new())
+        Ok((owner, String::new()))
+    }
+
+    /// Whether a VM that is off is to start with the image to which its disk was moved last.
+    fn starts_where_it_was_moved(
+        &self,
+        vm: &VmRecord,
+        left: &VmMoveRecord,
+        has: &Has,
+    ) -> Result<bool> {
+        let all = self.storage.store.last_vm_moves()?;
+        let is_of_disk =
+            |one: &&VmMoveRecord| one.vm == left.vm && one.device == left.device;
+        let last = all.iter().find(is_of_disk);
+        let drive = has.drives.iter().find(|(device, _)| *device == left.device);
+        Ok(matches!(vm.reach, Reach::Libvirt { .. })
+            && last
+                .zip(drive)
+                .is_some_and(|(last, (_, image))| *image == last.destination))
     }
 
     /// How it goes with the disk that has left the file.

@@ -247,7 +247,10 @@ mod tests {
             records(vec![one, later.clone()], untidy).of("web.raw")
         };
         assert!(matches!(with(unclear, &[]), Known::Unclear(_)));
-        assert!(matches!(with(earlier.clone(), &[earlier.clone()]), Known::Unclear(_)));
+        assert!(matches!(
+            with(earlier.clone(), std::slice::from_ref(&earlier)),
+            Known::Unclear(_)
+        ));
         for step in [Step::Created, Step::Copying, Step::Switching, Step::Committed] {
             let open = VmMoveRecord { step, ..earlier.clone() };
             assert!(matches!(with(open, &[]), Known::Moving(1)));
