@@ -5,12 +5,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::Value;
 use sterna_tests::clients::writes_and_reads;
 use sterna_tests::libvirt::{self, Domain};
 use sterna_tests::machines::{Machine, is_written, number_on, write_guest};
 use sterna_tests::programs;
+use sterna_tests::servers::Bindfs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -371,6 +373,27 @@ fn a_datastore_that_is_one_image_has_no_list() {
         let answer = stage.daemon.sterna(&format!("datastore remove-image here {name}"));
         assert_eq!(answer.code, 1, "{}", answer.stderr);
     }
+}
+
+#[test]
+fn a_datastore_that_hangs_holds_nobody_and_loses_nothing() {
+    let Some(stage) = Stage::given_root(&["bindfs"]) else { return };
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("hung", fuse.dir().display());
+    stage.daemon.sterna("disk create web --size 8M --on hung").ok();
+    stage.daemon.sterna("migrate web --to here --keep-source").ok();
+    assert_eq!(listed(&stage, "hung", "web.raw")["is"], "old_copy");
+    // FUSE does not say when a file was made: the number alone proves nothing.
+    let remove = || stage.daemon.sterna("datastore remove-image hung web.raw");
+    remove().fails_with(&["Sterna keeps", "web.raw", "rm "]);
+    fuse.hang();
+    let began = Instant::now();
+    stage.daemon.sterna("datastore images hung").fails_with(&["does not answer"]);
+    remove().fails_with(&["does not answer"]);
+    assert!(began.elapsed() < seconds(10), "{:?}", began.elapsed());
+    assert_eq!(listed(&stage, "here", "web.raw")["is"], "disk");
+    fuse.go_on();
+    assert!(fuse.dir().join("web.raw").exists());
 }
 
 #[test]
