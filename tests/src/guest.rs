@@ -13,6 +13,7 @@ use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::programs;
@@ -26,8 +27,19 @@ pub const DISKS: [&str; 3] = ["data", "index", "wal"];
 const SILENCE: Duration = seconds(120);
 /// Its memory: little, so that the disks are asked.
 const MEMORY: &str = "512M";
+
+/// Emulated guests slow each other down far more than their share: two at once take several
+/// times as long as one after the other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Waits until no other guest of this program runs, and keeps others from it.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A machine that runs.
 pub struct Guest {
+    _turn: MutexGuard<'static, ()>,
     child: Child,
     control: BufReader<UnixStream>,
     console: PathBuf,
@@ -44,6 +56,7 @@ impl Guest {
 
     #[track_caller]
     fn boot(image: &Path, scratch: &Scratch, disks: &[String]) -> Guest {
+        let turn = turn();
         let (console, socket) = (scratch.path("console.log"), scratch.socket("control"));
         // QEMU comes to us, so that no word of the guest's is lost.
         let listener = UnixListener::bind(&socket).expect("listen for the guest");
@@ -62,7 +75,7 @@ impl Guest {
         control.set_nonblocking(false).expect("wait for the guest");
         control.set_read_timeout(Some(SILENCE)).expect("not for ever");
         let control = BufReader::new(control);
-        let mut guest = Guest { child, control, console, port };
+        let mut guest = Guest { _turn: turn, child, control, console, port };
         assert_eq!(guest.hear("boot"), "ready");
         guest
     }

@@ -20,6 +20,7 @@ mod figures;
 mod goal;
 mod guard;
 mod host;
+mod image;
 mod migration;
 mod name;
 pub mod paths;
@@ -66,6 +67,7 @@ pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
+pub use image::{DatastoreImage, DatastoreImages, ImageUse};
 pub use migration::{
     Migration, MigrationState, Places, Progress, Report, ResumeMigration, SetRate, Span,
     StartMigration,

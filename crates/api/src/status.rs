@@ -31,6 +31,9 @@ pub struct Counts {
     pub classes: u64,
     /// Policies, open or closed.
     pub policies: u64,
+    /// Virtual machines whose disks QEMU serves.
+    #[serde(default)]
+    pub vms: u64,
 }
 
 /// Files that the daemon has open: images, connections, its state.

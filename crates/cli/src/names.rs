@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command};
-use sterna_api::{Client, ClientError, PlanState};
+use sterna_api::{Client, ClientError, ImageUse, PlanState};
 use sterna_console::connect::{Link, block_on};
 use sterna_console::output::Output;
 
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 enum Kind {
     Disk,
     Datastore,
+    /// An old copy in a datastore, which the values before it name.
+    OldCopy,
     /// A disk, a datastore or a virtual machine.
     Advised,
     Class,
@@ -109,6 +111,14 @@ async fn ask(
     Ok(match kind {
         Kind::Disk => all(client.disks().await?, |one| one.name),
         Kind::Datastore => all(client.datastores().await?, |one| one.name),
+        Kind::OldCopy => match values.first() {
+            Some(datastore) => {
+                let mut found = client.datastore_images(datastore).await?.images;
+                found.retain(|one| one.is == ImageUse::OldCopy);
+                all(found, |one| one.image)
+            }
+            None => Vec::new(),
+        },
         Kind::Advised => {
             let disks = all(client.disks().await?, |one| one.name);
             let datastores = all(client.datastores().await?, |one| one.name);
@@ -167,6 +177,7 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["datastore", _], "name") | (["plan", "evacuate"], "datastore") => {
             Some(Kind::Datastore)
         }
+        (["datastore", "remove-image"], "image") => Some(Kind::OldCopy),
         (["plan", "show" | "report"], "id") => Some(Kind::Plan),
         (["plan", "remove"], "id") => Some(Kind::IdlePlan),
         (["plan", _], "id") => Some(Kind::OpenPlan),

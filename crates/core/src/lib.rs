@@ -14,6 +14,7 @@ mod ids;
 pub mod measure;
 pub mod mirror;
 pub mod mover;
+pub mod old_copy;
 pub mod place;
 pub mod predict;
 pub mod qos;

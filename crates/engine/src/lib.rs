@@ -52,7 +52,7 @@ pub use directory::description;
 pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedReads};
 pub use ground::{Ground, Shared};
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, Opener,
+    Astray, Beside, Budget, FileIdentity, Found, HeldFile, ImageSpec, OpenError, Opener,
     is_used, opened_by_others,
 };
 pub use io::{Errno, IoChoice, IoKind};

@@ -21,6 +21,7 @@ use sterna_qemu::{Drive, QemuError};
 use sterna_runtime::tasks::Task;
 use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
+use super::images::Sight;
 use super::unclear::{both, decide};
 use crate::Machines;
 
@@ -72,6 +73,16 @@ impl LastSeen {
             None => Some(self.images.values().cloned().collect()),
             Some(_) => self.before.clone(),
         }
+    }
+
+    /// What a machine of this name was seen with.
+    pub(super) fn sights(&self, vm: &str) -> impl Iterator<Item = Sight> {
+        self.images.iter().map(|(device, image)| Sight {
+            vm: vm.to_owned(),
+            device: device.clone(),
+            image: image.clone(),
+            at: self.at,
+        })
     }
 
     /// The image of one of its disks, if that was seen after a move of it had ended. (Ends

@@ -11,7 +11,8 @@
 //! `vms` has the machines, `link` the connections, `moves` what may be asked of a move,
 //! `stranded` has those without a thread, `adoptions` those to and from disks of ours (`ours`), and `mover` carries out what
 //! `core::mover` decides of it.
-//! `last_seen` is what machines were last seen with, for warnings.
+//! `last_seen` is what machines were last seen with, for warnings. `images` has what is
+//! known of the files of a datastore, and removes old copies.
 //!
 //! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
 //! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
@@ -25,6 +26,7 @@
 
 mod adoptions;
 mod checks;
+mod images;
 mod last_seen;
 mod link;
 mod look;
@@ -51,6 +53,7 @@ use sterna_moves::{Mover, Moves};
 use sterna_os::lock;
 use sterna_runtime::users::Users;
 use sterna_state::DiskRecord;
+use sterna_storage::patience::Patience;
 use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
 
@@ -151,6 +154,8 @@ pub struct Vms {
     adding: Mutex<()>,
     /// How each machine was when it was last looked at.
     last_seen: Mutex<BTreeMap<String, LastSeen>>,
+    /// Who looks at machines' files, whose file systems may hang.
+    files: Patience,
     /// The daemon is to stop: moves are left to the next one.
     stopping: AtomicBool,
 }
@@ -166,6 +171,7 @@ impl Vms {
             stranded: Mutex::default(),
             adding: Mutex::default(),
             last_seen: Mutex::default(),
+            files: Patience::default(),
             stopping: AtomicBool::new(false),
         }
     }

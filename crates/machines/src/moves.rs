@@ -73,6 +73,8 @@ impl Machines {
         record: VmMoveRecord,
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<Migration> {
+        let source_file = self.look_at_source(&record.source);
+        let record = VmMoveRecord { source_file, ..record };
         let id = self.add_vm_move(record, name)?;
         if let Err(error) = self.start_mover(id, &known.reach, false) {
             self.has_not_begun(id, &error);
@@ -288,6 +290,7 @@ pub(super) fn new_move(
         format: drive.format,
         from: String::new(),
         source: drive.image,
+        source_file: None,
         to: String::new(),
         destination: String::new(),
         rate,

@@ -29,6 +29,13 @@ use super::own_images::{is_copy, is_old_source, sources};
 use super::start::partial;
 use crate::Moves;
 
+/// What has become of the image that a disk has left.
+enum SourceIs {
+    Gone,
+    /// Somebody wants it to stay.
+    Kept,
+}
+
 impl Moves {
     /// There is no mirror (any more): puts away what it leaves, whichever side won. If
     /// that cannot be done, people are told, and it is tried again (`end_again`).
@@ -62,15 +69,21 @@ impl Moves {
     ) -> Result<()> {
         // What there was to say was of the old image.
         self.storage.lookout.forget(record.disk);
-        let put_away = self.retire_source(job, record);
-        let note = put_away.err().map(|error| {
-            let place = self.place(&record.from);
-            tracing::warn!(migration = record.id, %error, place, "source image left behind");
-            format!(
-                "the old image stays at {place}: {error}; check the file before you \
-                 remove it by hand"
-            )
-        });
+        let place = self.place(&record.from);
+        let note = match self.retire_source(job, record) {
+            Ok(SourceIs::Gone) => None,
+            Ok(SourceIs::Kept) => self
+                .removal_of_source(record)
+                .map(|command| format!("kept: {place}; {command} removes the old image")),
+            Err(error) => {
+                let migration = record.id;
+                tracing::warn!(migration, %error, place, "source image left behind");
+                Some(format!(
+                    "the old image stays at {place}: {error}; check the file before you \
+                     remove it by hand"
+                ))
+            }
+        };
         let report = self.report(job, record);
         self.end(record, Step::Completed, note, Some(report))?;
         tracing::info!(
@@ -84,22 +97,28 @@ impl Moves {
         Ok(())
     }
 
-    fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+    /// How a source is removed that was to be kept, if it is a file.
+    fn removal_of_source(&self, record: &MigrationRecord) -> Option<String> {
+        let from = self.storage.handle(&record.from.datastore).ok()?;
+        from.removal_command(&record.from.image)
+    }
+
+    fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<SourceIs> {
         let (handle, file) =
             (self.storage.handle(&record.from.datastore)?, &record.from.image);
         handle.open()?;
         if !handle.has(file, record.size, |found| is_old_source(found, record))? {
-            return Ok(()); // A crash came between its removal and the record of it.
+            return Ok(SourceIs::Gone); // A crash came between its removal and the record of it.
         }
         let kept = match record.keep_source {
-            true => Ok(()),
+            true => Ok(SourceIs::Kept),
             false => {
                 self.check_won(record)?;
                 let held = job.close_source();
                 let removed = check_unused(&handle, file)
                     .and_then(|()| handle.remove(file, record.size, held.as_ref()));
                 match removed {
-                    Ok(()) => return Ok(()),
+                    Ok(()) => return Ok(SourceIs::Gone),
                     Err(error) => Err(error),
                 }
             }

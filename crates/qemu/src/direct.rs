@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use crate::copy::{GENTLE, Place};
-use crate::drive::{Drive, Node, Unmovable, file_of, is_known};
+use crate::drive::{Drive, Node, Unmovable, file_of, files_in, is_known};
 use crate::qmp::{
     AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
     ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
@@ -103,6 +103,19 @@ impl Direct {
         let mut drives: Vec<Drive> = blocks.into_iter().filter_map(drive).collect();
         drives.sort_by(|one, other| one.device.cmp(&other.device));
         Ok(drives)
+    }
+
+    pub(crate) async fn files(&self) -> Result<Vec<String>, QmpError> {
+        let directory = self.monitor.directory();
+        let nodes = self.monitor.call(&QueryNodes { flat: true }).await?;
+        let blocks = self.monitor.call(&QueryBlock {}).await?;
+        let inserted = blocks.into_iter().filter_map(|block| block.inserted);
+        let named = nodes.into_iter().chain(inserted).flat_map(|it| files_in(&it.file));
+        let mut files: Vec<String> =
+            named.map(|file| whole(directory.as_deref(), &file)).collect();
+        files.sort();
+        files.dedup();
+        Ok(files)
     }
 
     pub(crate) async fn stats(&self) -> Result<Vec<(String, Stats)>, QmpError> {

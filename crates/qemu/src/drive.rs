@@ -101,6 +101,29 @@ pub fn file_of(image: &str) -> Option<String> {
     node.get("filename")?.as_str().map(ToOwned::to_owned)
 }
 
+/// All files that an image in QEMU's words has to do with: those below it, and those on
+/// which it is based.
+pub(crate) fn files_in(image: &str) -> Vec<String> {
+    fn collect(node: &Value, files: &mut Vec<String>) {
+        match node {
+            Value::Object(fields) => {
+                let file = fields.get("filename").and_then(Value::as_str);
+                files.extend(file.map(str::to_owned));
+                fields.values().for_each(|below| collect(below, files));
+            }
+            Value::Array(all) => all.iter().for_each(|below| collect(below, files)),
+            _ => {}
+        }
+    }
+    let described = image.strip_prefix("json:");
+    let Some(node) = described.and_then(|json| serde_json::from_str(json).ok()) else {
+        return vec![image.to_owned()];
+    };
+    let mut files = Vec::new();
+    collect(&node, &mut files);
+    files
+}
+
 /// Whether a disk of this format can be moved at all.
 pub(crate) fn is_known(format: &str) -> bool {
     matches!(format, "raw" | "qcow2")
@@ -116,6 +139,10 @@ mod tests {
             "filename": "/vm/base.qcow2"}}, "driver": "qcow2",
             "file": {"driver": "file", "filename": "/vm/top.qcow2"}}"#;
         assert_eq!(file_of(described).as_deref(), Some("/vm/top.qcow2"));
+        let mut files = files_in(described);
+        files.sort();
+        assert_eq!(files, ["/vm/base.qcow2", "/vm/top.qcow2"]);
+        assert_eq!(files_in("/vm/a.raw"), ["/vm/a.raw"]);
         let named = ["/vm/a.raw", "json:{", r#"json:{"driver": "null-co"}"#, ""];
         assert!(named.into_iter().all(|image| file_of(image).is_none()));
     }

@@ -150,6 +150,13 @@ impl Machine {
         either!(self, one => one.drives())
     }
 
+    /// The files of its disks, those included on which an image is based, and those of a
+    /// copy: by their paths, or in QEMU's words. Of a machine that is off, which libvirt
+    /// keeps, those that it is to start with.
+    pub async fn files(&self) -> Result<Vec<String>, QemuError> {
+        either!(self, one => one.files())
+    }
+
     /// One of its disks.
     pub async fn drive(&self, device: &str) -> Result<Drive, QemuError> {
         let all = self.drives().await?;

@@ -78,6 +78,15 @@ impl Managed {
         Ok(domain.disks.into_iter().filter_map(drive).collect())
     }
 
+    /// Those that it has now, and those that it is to start with.
+    pub(crate) async fn files(&self) -> Result<Vec<String>, VirshError> {
+        let mut files = self.virsh.domain(&self.domain).await?.files;
+        files.extend(self.virsh.kept(&self.domain).await?.files);
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+
     /// Whether QEMU would look again for an NBD server that was away: older versions of
     /// libvirt pass over what says so. It is asked what QEMU would be told, which
     /// starts nothing.

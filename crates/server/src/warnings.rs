@@ -59,6 +59,7 @@ impl Server {
         let snapshot = self.levels.snapshot();
         let classes = snapshot.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;
+        counts.vms = self.storage.store.vms()?.len() as u64;
         Ok((counts, warnings))
     }
 

@@ -39,6 +39,7 @@ pub mod examples;
 mod experience;
 mod forecast;
 mod hours;
+mod known_file;
 mod migrations;
 mod plans;
 mod policies;
@@ -75,6 +76,7 @@ pub use disks::DiskRecord;
 pub use error::StoreError;
 pub use experience::Learned;
 pub use forecast::Forecast;
+pub use known_file::KnownFile;
 pub use migrations::{Blame, Found, MigrationRecord, Pause, Place};
 pub use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,

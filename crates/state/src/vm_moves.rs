@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sterna_api::{Application, Guard, Report};
 
-use super::{Ending, Step, VmMoveKind};
+use super::{Ending, KnownFile, Step, VmMoveKind};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
 
 /// A move, as the state knows it.
@@ -29,6 +29,10 @@ pub struct VmMoveRecord {
     pub from: String,
     /// Its image there.
     pub source: String,
+    /// The file of that image: as it was when the move was asked for, and from the end on
+    /// as the disk has left it. Nothing if that is no file, was replaced meanwhile, or if
+    /// an older Sterna has recorded the move.
+    pub source_file: Option<KnownFile>,
     /// Where it goes: a datastore, or a directory that is none.
     pub to: String,
     /// Its image there; known once the move has its number.
@@ -64,6 +68,8 @@ pub struct Leaves {
     pub untidy: bool,
     /// The last writes may be in either image.
     pub unclear: bool,
+    /// The file that the disk has left, as it was then.
+    pub source_file: Option<KnownFile>,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
@@ -79,6 +85,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
         format: row.get("format")?,
         from: row.get("from_place")?,
         source: row.get("from_image")?,
+        source_file: from_json(row, "source_file")?,
         to: row.get("to_datastore")?,
         destination: row.get("to_image")?,
         rate: optional("rate")?,
@@ -114,8 +121,8 @@ fn insert(connection: &Connection, one: &VmMoveRecord) -> rusqlite::Result<u64> 
     connection.execute(
         "INSERT INTO vm_moves (id, vm, device, size, format, from_place, from_image,
          to_datastore, to_image, rate, guard, step, paused, cancel, started, application,
-         kind)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         kind, source_file)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             id,
             one.vm,
@@ -134,6 +141,7 @@ fn insert(connection: &Connection, one: &VmMoveRecord) -> rusqlite::Result<u64> 
             to_sql(one.started),
             to_json(&one.application),
             to_json(&one.kind),
+            one.source_file.as_ref().map(to_json),
         ],
     )?;
     Ok(from_sql(id))
@@ -351,7 +359,8 @@ impl Store {
             }
             advance(transaction, id, step)?;
             let sql = "UPDATE vm_moves SET ended = ?, note = ?, application = ?,
-                       report = ?, untidy = ?, unclear = ? WHERE id = ?";
+                       report = ?, untidy = ?, unclear = ?, source_file = ?
+                       WHERE id = ?";
             let values = params![
                 to_sql(ending.at),
                 ending.note,
@@ -359,6 +368,7 @@ impl Store {
                 ending.report.as_ref().map(to_json),
                 leaves.untidy,
                 leaves.unclear,
+                leaves.source_file.as_ref().map(to_json),
                 to_sql(id),
             ];
             let set = transaction.execute(sql, values);

@@ -6,6 +6,9 @@
 //! its free space in time ([`FIGURE`]), nobody waits for it longer.
 
 mod images;
+mod old_copies;
+
+pub use self::old_copies::ImageLook;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

@@ -27,6 +27,7 @@ mod meddling;
 mod mounts;
 mod moving;
 mod names_taken;
+mod old_copies;
 mod older_states;
 mod plans;
 mod predicting;

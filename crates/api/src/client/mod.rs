@@ -10,11 +10,12 @@ use hyper::Method;
 use crate::{
     AddDatastore, AddVm, AdoptVmDisk, Advised, AskGuard, AskStorageDrs, AttachDisk,
     ChangeClass, ChangeStorageDrs, Class, CreateClass, CreateDisk, CreatePolicy,
-    CreateStorageRule, CreatedDisk, Datastore, Device, Disk, DiskStats, Explanation,
-    ImageFate, ImportDisk, Migration, MoveVmDisk, Plan, PlanEvacuation, Policy, Predict,
-    Prediction, ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk,
-    RemovedDisk, ResumeMigration, SetMaintenance, SetRate, StartMigration, Status,
-    StorageDrs, StorageDrsSettings, StorageRule, Task, Top, TopBy, Vm,
+    CreateStorageRule, CreatedDisk, Datastore, DatastoreImage, DatastoreImages, Device,
+    Disk, DiskStats, Explanation, ImageFate, ImportDisk, Migration, MoveVmDisk, Plan,
+    PlanEvacuation, Policy, Predict, Prediction, ProbeFound, Recommendations,
+    RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk, ResumeMigration, SetMaintenance,
+    SetRate, StartMigration, Status, StorageDrs, StorageDrsSettings, StorageRule, Task,
+    Top, TopBy, Vm,
 };
 
 pub use call::{ClientError, Waits};
@@ -104,6 +105,24 @@ impl Client {
     ) -> Result<Datastore, ClientError> {
         let path = format!("{}/maintenance", path("datastores", name));
         self.call(Method::PUT, &path, &SetMaintenance { maintenance }).await
+    }
+
+    /// The files in a datastore's directory.
+    pub async fn datastore_images(
+        &self,
+        name: &str,
+    ) -> Result<DatastoreImages, ClientError> {
+        self.get(&format!("{}/images", path("datastores", name))).await
+    }
+
+    /// Removes an old copy that a migration has left. Answers with what it was.
+    pub async fn remove_image(
+        &self,
+        name: &str,
+        image: &str,
+    ) -> Result<DatastoreImage, ClientError> {
+        let path = format!("{}/images/{}", path("datastores", name), escaped(image));
+        self.call(Method::DELETE, &path, &()).await
     }
 
     /// All disks.

@@ -131,6 +131,8 @@ fn plans_are_understood() {
         "sterna plan resume 3",
         "sterna plan cancel 3",
         "sterna plan report 3 --json",
+        "sterna datastore images fast --json",
+        "sterna datastore remove-image fast web.raw",
         "sterna datastore maintenance old",
         "sterna datastore maintenance old --off",
     ] {

@@ -59,6 +59,7 @@ fn show(status: &Status, output: Output) -> String {
     let counts = &status.counts;
     pairs.add("datastores", counts.datastores.to_string());
     pairs.add("disks", format!("{}, {} served", counts.disks, counts.disks_served));
+    pairs.add("VMs", counts.vms.to_string());
     let paused = match counts.migrations_paused {
         0 => String::new(),
         paused => format!(", {paused} paused"),

@@ -25,6 +25,7 @@ fn a_move(device: &str) -> VmMoveRecord {
         format: "raw".into(),
         from: "fast".into(),
         source: "/nosuch/web.raw".into(),
+        source_file: None,
         to: "slow".into(),
         destination: String::new(),
         rate: None,

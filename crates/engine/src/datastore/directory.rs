@@ -44,6 +44,11 @@ pub(super) struct Directory {
 }
 
 impl Directory {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens the directory, which must be writable.
     pub(super) fn open(path: &Path) -> Result<Directory, DatastoreError> {
         let metadata = path.metadata().map_err(|error| match error.kind() {
@@ -82,11 +87,7 @@ impl Directory {
         if file.len() > LONGEST {
             return Err(DatastoreError::LongName { len: file.len(), most: LONGEST });
         }
-        let plain = !file.is_empty()
-            && !file.starts_with('.')
-            && !file.contains(['/', '\0'])
-            && !file.ends_with(SIDECAR_SUFFIX);
-        if !plain {
+        if !is_image_name(file) {
             return Err(DatastoreError::Name(file.into()));
         }
         Ok(spec(self.path.join(file)))
@@ -366,7 +367,7 @@ impl Directory {
         file.sync_all().map_err(failed("create", path))
     }
 
-    fn sync(&self) -> Result<(), DatastoreError> {
+    pub(super) fn sync(&self) -> Result<(), DatastoreError> {
         File::open(&self.path)
             .and_then(|directory| directory.sync_all())
             .map_err(failed("write", &self.path))
@@ -421,6 +422,15 @@ fn record_of(
 ) -> Result<Record, DatastoreError> {
     let file = FileIdentity::at(path).map_err(failed("look at", path))?;
     Ok(Record { identity: identity.clone(), beside: Some(file.beside()), origin })
+}
+
+/// Whether a file of this name may be an image: it is neither hidden, nor elsewhere, nor a
+/// sidecar.
+pub(super) fn is_image_name(file: &str) -> bool {
+    !file.is_empty()
+        && !file.starts_with('.')
+        && !file.contains(['/', '\0'])
+        && !file.ends_with(SIDECAR_SUFFIX)
 }
 
 /// The sidecar of the image at `path`.

@@ -29,6 +29,7 @@ mod exchange;
 mod location;
 pub mod mark;
 mod medium;
+mod old_copy;
 mod remote;
 mod removal;
 mod system;
@@ -41,13 +42,14 @@ use std::path::{Path, PathBuf};
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
+pub use old_copy::OldCopy;
 pub use removal::{Known, Removed, remove_known};
 pub use visit::Visit;
 
 use sterna_core::Mark;
 
 use crate::ground::Ground;
-use crate::image::{Beside, FileIdentity, ImageSpec};
+use crate::image::{Beside, FileIdentity, Found, ImageSpec};
 use crate::sidecar::slots::Origin;
 use crate::sidecar::{Identity, Role, SidecarError};
 use device::Device;
@@ -406,6 +408,21 @@ impl Datastore {
         }
     }
 
+    /// What the sidecar of a file says of its image and of the file; nothing without one, nor
+    /// of a device or an export.
+    pub fn said(
+        &self,
+        image: &ImageSpec,
+    ) -> Result<Option<(Identity, Option<Beside>)>, DatastoreError> {
+        let Ours::File(directory, path) = self.ours(image)? else { return Ok(None) };
+        directory.check()?;
+        match crate::sidecar::file::read_all(&directory::sidecar_path(path)) {
+            Ok(said) => Ok(Some((said.record.identity, said.record.beside))),
+            Err(SidecarError::Missing) => Ok(None),
+            Err(error) => Err(sidecar_failed(path.display())(error)),
+        }
+    }
+
     /// Replaces what the image says about itself: atomic, and durable when it
     /// returns.
     pub fn write_sidecar(
@@ -499,6 +516,31 @@ impl Datastore {
             Ok(identity) => Ok(identity),
         };
         Ok(vec![FoundImage { file: String::new(), image: medium.image(), identity }])
+    }
+
+    /// What there is in a directory beside marks and sidecars, by name, and how many things
+    /// more than `most`. Nothing of a device or an export.
+    pub fn files(
+        &self,
+        most: usize,
+    ) -> Result<(Vec<(String, Found)>, u64), DatastoreError> {
+        match &self.place {
+            Place::Directory(directory) => directory.files(most),
+            Place::Medium(_) => Ok((Vec::new(), 0)),
+        }
+    }
+
+    /// Removes the file of an image that is to be as it was `found`, with its sidecar, if no
+    /// program has it open. Durable. Says what has become of it.
+    pub fn remove_old_copy(
+        &self,
+        image: &ImageSpec,
+        found: &Found,
+    ) -> Result<OldCopy, DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(directory, path) => directory.remove_old_copy(path, found),
+            Ours::Whole(_) => Err(DatastoreError::Unproven(place_of(image).into())),
+        }
     }
 
     /// Writes zeroes over the whole image of a disk of `size` bytes, durably:

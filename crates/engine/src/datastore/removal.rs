@@ -56,13 +56,25 @@ pub enum Removed {
 
 /// Removes the file at `path` if it is the one that is known.
 pub fn remove_known(path: &Path, known: &Known) -> io::Result<Removed> {
+    let removed = remove_known_if(path, known, || true)?;
+    // Nobody was asked who could say no.
+    Ok(removed.unwrap_or(Removed::Another))
+}
+
+/// The same, if `may` says so at a moment at which nobody can come by the file's name any
+/// more; nothing if that says no, and the file has its name back.
+pub(super) fn remove_known_if(
+    path: &Path,
+    known: &Known,
+    may: impl FnOnce() -> bool,
+) -> io::Result<Option<Removed>> {
     let directory = plain::directory_of(path)?;
     match FileIdentity::at(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Removed::Absent);
+            return Ok(Some(Removed::Absent));
         }
         Err(error) => return Err(error),
-        Ok(found) if !known.is(&found) => return Ok(Removed::Another),
+        Ok(found) if !known.is(&found) => return Ok(Some(Removed::Another)),
         Ok(_) => {}
     }
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -72,10 +84,14 @@ pub fn remove_known(path: &Path, known: &Known) -> io::Result<Removed> {
     let found = FileIdentity::at(&aside);
     if !found.as_ref().is_ok_and(|found| known.is(found)) {
         give_back(&directory, &private, name.as_ref(), &aside)?;
-        return found.map(|_| Removed::Another);
+        return found.map(|_| Some(Removed::Another));
+    }
+    if !may() {
+        give_back(&directory, &private, name.as_ref(), &aside)?;
+        return Ok(None);
     }
     unlinkat(&directory, &private, AtFlags::empty())?;
-    Ok(Removed::Gone)
+    Ok(Some(Removed::Gone))
 }
 
 /// Gives another file its name back.
@@ -136,6 +152,22 @@ mod tests {
         }
         assert_eq!(fs::read(&path).unwrap(), b"another");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_has_its_name_back_if_it_may_not_go_after_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db.raw");
+        fs::write(&path, "bytes").unwrap();
+        let known = Known::File(FileIdentity::at(&path).unwrap());
+        let may_not = || {
+            assert!(!path.exists(), "nobody comes by its name");
+            false
+        };
+        assert_eq!(remove_known_if(&path, &known, may_not).unwrap(), None);
+        assert_eq!(fs::read(&path).unwrap(), b"bytes");
+        let gone = remove_known_if(&path, &known, || true).unwrap();
+        assert_eq!(gone, Some(Removed::Gone));
     }
 
     #[test]

@@ -22,11 +22,11 @@ use super::file_system::is_of_this_machine;
 
 /// Whoever is just looking at a file of ours still has it open for a moment: the lookout, or
 /// a child that has not yet come to its `exec`. So it is asked for 200 ms.
-const TRIES: u32 = 40;
-const PAUSE: Duration = Duration::from_millis(5);
+pub(super) const TRIES: u32 = 40;
+pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
 /// `fcntl`: which signal tells of a lease, the same number on all machines (`fcntl.h`).
-const F_SETSIG: libc::c_int = 10;
+pub(super) const F_SETSIG: libc::c_int = 10;
 
 /// The path of an image, which must not be open here, if another program has it open for
 /// writing. Blocks.

@@ -4,7 +4,7 @@
 use sterna_api::Report;
 use sterna_core::mover::{Doubt, MoverStep as At, Rest, Verdict, Wishes, Words};
 use sterna_os::{clock, lock};
-use sterna_state::{Ending, Leaves, Step, StoreError, VmMoveKind};
+use sterna_state::{Ending, KnownFile, Leaves, Step, StoreError, VmMoveKind};
 
 use super::{Driver, wishes_of};
 
@@ -94,9 +94,22 @@ impl Driver {
             Verdict::Unclear(_) => (Step::Cancelled, true),
         };
         let ending = self.ending(self.note_of(verdict));
-        let leaves =
-            Leaves { untidy: verdict.is_untidy(), unclear: verdict.is_unclear() };
+        let is_left = matches!(verdict, Verdict::Moved { .. });
+        let leaves = Leaves {
+            untidy: verdict.is_untidy(),
+            unclear: verdict.is_unclear(),
+            source_file: is_left.then(|| self.file_left()).flatten(),
+        };
         Closing { step, ending, opens, leaves }
+    }
+
+    /// The file that the disk has left, if it is the one that it was on when the move was
+    /// asked for: another one that has its name by now is nobody's old copy.
+    fn file_left(&self) -> Option<KnownFile> {
+        let before = self.record.source_file?;
+        let now = self.machines.look_at_source(&self.record.source)?;
+        let is_it = (now.number, now.made) == (before.number, before.made);
+        is_it.then_some(now)
     }
 
     fn ending(&self, note: Option<String>) -> Ending {

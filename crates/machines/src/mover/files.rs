@@ -171,6 +171,7 @@ mod tests {
             format: "raw".into(),
             from: "fast".into(),
             source: place("old.raw"),
+            source_file: None,
             to: "slow".into(),
             destination: place("new.raw"),
             rate: None,

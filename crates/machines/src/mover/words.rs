@@ -1,5 +1,7 @@
 //! The end of a move, in words for people.
 
+use std::path::Path;
+
 use sterna_core::mover::{CATCH_UP, Doubt, Failure, Rest, Verdict, Why};
 use sterna_state::{Reach, VmMoveKind, VmMoveRecord};
 
@@ -21,6 +23,7 @@ impl Driver {
                     unplugged.then(|| self.was_unplugged()),
                     self.next_start(),
                     left.clone(),
+                    self.removal(),
                 ]
             }
             Verdict::Stays { why, still, rest } => {
@@ -131,6 +134,16 @@ impl Driver {
                 )
             }
         }
+    }
+
+    /// How the file is removed that the disk has left, if Sterna can do that.
+    fn removal(&self) -> Option<String> {
+        self.record.source_file?;
+        let handle = self.machines.storage.handle(&self.record.from).ok()?;
+        let source = Path::new(&self.record.source);
+        let is_there = source.parent() == handle.record().location.directory();
+        let file = source.file_name()?.to_str().filter(|_| is_there)?;
+        Some(format!("{} removes the old file", handle.removal_command(file)?))
     }
 
     /// What whoever starts the machine has to know: where nobody else keeps how it is

@@ -11,6 +11,8 @@ use crate::Export;
 pub struct Domain {
     /// Its disks.
     pub disks: Vec<DomainDisk>,
+    /// The files of its disks, with those on which they are based and those of a copy.
+    pub files: Vec<String>,
 }
 
 /// A disk of a machine.
@@ -51,8 +53,18 @@ impl FromStr for Domain {
         let devices =
             document.root_element().children().find(|node| node.has_tag_name("devices"));
         let disks = devices.iter().flat_map(Node::children);
-        let disks = disks.filter(|node| node.has_tag_name("disk")).filter_map(disk);
-        Ok(Domain { disks: disks.collect() })
+        let disks: Vec<Node<'_, '_>> =
+            disks.filter(|node| node.has_tag_name("disk")).collect();
+        let below = disks.iter().flat_map(Node::descendants);
+        let files =
+            below.filter(|node| matches!(node.tag_name().name(), "source" | "mirror"));
+        let files = files.flat_map(|node| {
+            ["file", "dev"].into_iter().filter_map(move |name| node.attribute(name))
+        });
+        let mut files: Vec<String> = files.map(str::to_owned).collect();
+        files.sort();
+        files.dedup();
+        Ok(Domain { disks: disks.into_iter().filter_map(disk).collect(), files })
     }
 }
 
@@ -116,7 +128,11 @@ mod tests {
         <disk type='file' device='disk'>
           <driver name='qemu' type='raw'/>
           <source file='/vm/a.raw' index='1'/>
-          <backingStore/>
+          <backingStore type='file'>
+            <format type='qcow2'/>
+            <source file='/vm/base.qcow2'/>
+            <backingStore/>
+          </backingStore>
           <mirror type='file' file='/vm/new/x.raw' format='raw' job='copy' ready='yes'>
             <format type='raw'/>
             <source file='/vm/new/x.raw' index='2'/>
@@ -137,6 +153,7 @@ mod tests {
     #[test]
     fn disks_are_read_with_what_they_are_copied_to() {
         let domain: Domain = RECORDED.parse().unwrap();
+        assert_eq!(domain.files, ["/vm/a.raw", "/vm/base.qcow2", "/vm/new/x.raw"]);
         let disk = domain.disk("vda").unwrap();
         assert_eq!(disk.source.as_deref(), Some("/vm/a.raw"));
         assert_eq!((disk.format.as_str(), disk.is_file), ("raw", true));

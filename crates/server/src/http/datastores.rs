@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddDatastore, Datastore, Device, Error, ProbeFound, SetMaintenance};
+use sterna_api::{
+    AddDatastore, Datastore, DatastoreImage, DatastoreImages, Device, Error, ProbeFound,
+    SetMaintenance,
+};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -94,4 +97,35 @@ pub(super) async fn maintenance(
     let SetMaintenance { maintenance } = request;
     blocking(server, move |server| server.storage.set_maintenance(&name, maintenance))
         .await
+}
+
+/// The files in a datastore's directory, and what is known of each.
+#[utoipa::path(
+    get, path = "/v1/datastores/{name}/images", tag = "datastores",
+    operation_id = "list_images",
+    params(("name" = String, Path, description = "The datastore's name")),
+    responses((status = 200, body = DatastoreImages), (status = "default", body = Error)),
+)]
+pub(super) async fn images(
+    State(server): State<Arc<Server>>,
+    Which(name): Which<String>,
+) -> Answer<DatastoreImages> {
+    blocking(server, move |server| server.machines.list_images(&name)).await
+}
+
+/// Removes an old copy that a migration has left, and no other file.
+#[utoipa::path(
+    delete, path = "/v1/datastores/{name}/images/{image}", tag = "datastores",
+    operation_id = "remove_image",
+    params(
+        ("name" = String, Path, description = "The datastore's name"),
+        ("image" = String, Path, description = "The file's name in the datastore"),
+    ),
+    responses((status = 200, body = DatastoreImage), (status = "default", body = Error)),
+)]
+pub(super) async fn remove_image(
+    State(server): State<Arc<Server>>,
+    Which((name, image)): Which<(String, String)>,
+) -> Answer<DatastoreImage> {
+    blocking(server, move |server| server.machines.remove_image(&name, &image)).await
 }

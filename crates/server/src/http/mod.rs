@@ -77,6 +77,8 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(datastores::probed))
         .routes(routes!(datastores::maintenance))
+        .routes(routes!(datastores::images))
+        .routes(routes!(datastores::remove_image))
         .routes(routes!(disks::list, disks::create))
         .routes(routes!(disks::import))
         .routes(routes!(disks::recover))

@@ -24,6 +24,7 @@ fn a_move(device: &str) -> VmMoveRecord {
         format: "qcow2".into(),
         from: "fast".into(),
         source: "/mnt/fast/web.qcow2".into(),
+        source_file: None,
         to: "slow".into(),
         destination: String::new(),
         rate: Some(1 << 20),
@@ -106,7 +107,7 @@ fn a_disk_of_a_machine_has_one_move_at_a_time() {
         application: Application::default(),
         report: Some(Report::default()),
     };
-    let leaves = Leaves { untidy: true, unclear: true };
+    let leaves = Leaves { untidy: true, unclear: true, ..Leaves::default() };
     store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
     let ended = store.vm_move(id).unwrap().unwrap();
     assert_eq!((ended.step, ended.ended), (Step::Cancelled, Some(11)));
@@ -134,7 +135,7 @@ fn of_a_machine_that_was_removed_nothing_is_put_away_in_another_by_its_name() {
     let id = add(&store, "vda").unwrap();
     let ending =
         Ending { at: 11, note: None, application: Application::default(), report: None };
-    let leaves = Leaves { untidy: true, unclear: true };
+    let leaves = Leaves { untidy: true, unclear: true, ..Leaves::default() };
     store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
     store.remove_vm(&store.vm_move(id).unwrap().unwrap().vm).unwrap();
     assert_eq!(store.untidy_vm_moves().unwrap(), []);
@@ -162,7 +163,7 @@ fn where_the_last_writes_are_is_unclear_until_somebody_has_decided() {
     assert_eq!(store.last_vm_moves().unwrap(), [], "it has not ended");
     let ending =
         Ending { at: 11, note: None, application: Application::default(), report: None };
-    let leaves = Leaves { untidy: false, unclear: true };
+    let leaves = Leaves { unclear: true, ..Leaves::default() };
     store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
     let [last] = &store.last_vm_moves().unwrap()[..] else { panic!("one") };
     assert!(last.unclear);
@@ -182,7 +183,7 @@ fn a_move_that_was_given_up_is_unclear_if_its_machine_has_the_destination() {
     let id = add(&store, "vda").unwrap();
     let ending =
         Ending { at: 11, note: None, application: Application::default(), report: None };
-    let leaves = Leaves { untidy: true, unclear: false };
+    let leaves = Leaves { untidy: true, ..Leaves::default() };
     store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
     assert_eq!(store.last_vm_moves().unwrap(), [], "it has led nowhere");
     store.vm_move_is_unclear(id, "QEMU runs with it".into()).unwrap();
@@ -259,4 +260,43 @@ fn policies_of_before_they_ended_with_moves_are_kept() {
     drop(old);
     let kept = open(&dir).policies().unwrap();
     assert_eq!((kept.len(), kept[0].id, kept[0].until_job), (1, PolicyId(1), None));
+}
+
+#[test]
+fn the_file_that_a_disk_leaves_is_kept_as_it_was_at_the_end() {
+    let (dir, store, _) = moving();
+    let before = KnownFile { number: 7, made: 8, size: 512, modified: 9 };
+    let after = KnownFile { modified: u64::MAX, ..before };
+    let record = VmMoveRecord { source_file: Some(before), ..a_move("vda") };
+    let id = store.add_vm_move(record, |_| "/mnt/slow/web.qcow2".into()).unwrap();
+    assert_eq!(store.vm_move(id).unwrap().unwrap().source_file, Some(before));
+    for step in [Step::Copying, Step::Switching, Step::Committed] {
+        store.vm_move_advances(id, step).unwrap();
+    }
+    let ending =
+        Ending { at: 11, note: None, application: Application::default(), report: None };
+    let leaves = Leaves { source_file: Some(after), ..Leaves::default() };
+    store.vm_move_ends(id, Step::Completed, ending, leaves).unwrap();
+    drop(store);
+    assert_eq!(open(&dir).vm_move(id).unwrap().unwrap().source_file, Some(after));
+}
+
+#[test]
+fn a_move_of_before_files_were_recorded_knows_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = Connection::open(dir.path().join("state.db")).unwrap();
+    for step in &schema::STEPS[..19] {
+        old.execute_batch(step).unwrap();
+    }
+    old.execute_batch(
+        "PRAGMA application_id = 0x5354524E; PRAGMA user_version = 19;
+         INSERT INTO vm_moves (id, vm, device, size, format, from_place, from_image,
+         to_datastore, to_image, guard, step, paused, cancel, started, ended, application)
+         VALUES (3, 'web', 'vda', 512, 'raw', 'fast', '/mnt/fast/web.raw', 'slow',
+         '/mnt/slow/web-vda-3.raw', '{}', 'completed', 0, 0, 9, 11, '{}')",
+    )
+    .unwrap();
+    drop(old);
+    let kept = open(&dir).vm_move(3).unwrap().unwrap();
+    assert_eq!((kept.step, kept.source_file), (Step::Completed, None));
 }

@@ -122,6 +122,7 @@ fn in_virtual_time_every_requirement_is_met_at_the_published_size() {
 
 #[test]
 fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
+    let _turn = sterna_tests::guest::turn();
     let Some(guest) = guest::image() else { return };
     let guest = guest.display().to_string();
     let scratch = Scratch::new();

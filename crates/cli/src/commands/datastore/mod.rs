@@ -1,5 +1,6 @@
 //! `sterna datastore`: places that hold disk images.
 
+mod images;
 mod probe;
 
 use std::path::{Component, Path};
@@ -35,6 +36,15 @@ pub(crate) enum DatastoreCommand {
     List,
     /// Show one datastore
     Show(NameArg),
+    /// List the images in a datastore's directory, and what is known of each
+    Images(NameArg),
+    /// Remove an old copy that a migration has left, and no other file
+    RemoveImage {
+        #[command(flatten)]
+        name: NameArg,
+        /// The image's file name in the datastore
+        image: String,
+    },
     /// Load a datastore's device to measure its limits
     Probe(ProbeArgs),
     /// Keep new disks and moves away from a datastore
@@ -79,6 +89,16 @@ pub(crate) fn run(
         DatastoreCommand::Show(NameArg { name }) => {
             let one = link.ask(async |client| Ok(client.datastore(&name).await?))?;
             output.answer(&one, |one| show(one, output))
+        }
+        DatastoreCommand::Images(NameArg { name }) => {
+            let all =
+                link.ask(async |client| Ok(client.datastore_images(&name).await?))?;
+            output.answer(&all, |all| images::list(all, output))
+        }
+        DatastoreCommand::RemoveImage { name: NameArg { name }, image } => {
+            let gone =
+                link.ask(async |client| Ok(client.remove_image(&name, &image).await?))?;
+            output.answer(&gone, images::removed)
         }
         DatastoreCommand::Probe(args) => probe::run(&args, link, output),
         DatastoreCommand::Maintenance { name: NameArg { name }, off } => {

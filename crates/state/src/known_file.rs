@@ -1,0 +1,32 @@
+//! What the state keeps of a file, to know it again.
+
+use serde::{Deserialize, Serialize};
+use sterna_core::old_copy::FileFacts;
+
+/// What a file is known by, as it was at some moment. (The number of its file system is
+/// another one after a reboot, so it is not kept.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownFile {
+    /// Its number in its file system.
+    pub number: u64,
+    /// When it was made, in nanoseconds since 1970; 0 if its file system does not say.
+    pub made: u64,
+    /// Its length in bytes.
+    pub size: u64,
+    /// When it was written last, in nanoseconds since 1970.
+    pub modified: u64,
+}
+
+impl From<KnownFile> for FileFacts {
+    fn from(known: KnownFile) -> FileFacts {
+        let KnownFile { number, made, size, modified } = known;
+        FileFacts { number, made, size, modified }
+    }
+}
+
+impl From<FileFacts> for KnownFile {
+    fn from(facts: FileFacts) -> KnownFile {
+        let FileFacts { number, made, size, modified } = facts;
+        KnownFile { number, made, size, modified }
+    }
+}
