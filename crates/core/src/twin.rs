@@ -21,15 +21,15 @@ pub struct Reading {
     pub after: Vec<u8>,
 }
 
-/// What two places are to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What two places are to each other; what says more is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kinship {
-    /// Two places.
-    Apart,
-    /// One place under two names, or one with a copy of the other.
-    Alike,
     /// Nobody can tell.
     Unknown,
+    /// One place under two names, or one with a copy of the other.
+    Alike,
+    /// Two places.
+    Apart,
 }
 
 /// Judges two places by stretches of them.

@@ -53,7 +53,7 @@ pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedRea
 pub use ground::{Ground, Shared};
 pub use image::{
     Astray, Beside, Budget, FileIdentity, Found, HeldFile, ImageSpec, OpenError, Opener,
-    is_used, opened_by_others,
+    is_of_this_machine, is_used, opened_by_others,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;

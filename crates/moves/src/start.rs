@@ -307,11 +307,14 @@ fn reuse(
             to.name()
         ));
     }
+    let whose = format!("it is the image of disk {} ({})", old.name, old.role);
+    if !ours && old.role == Role::Active {
+        return Err(format!(
+            "{whose}, which is in use, perhaps by another Sterna; choose another datastore"
+        ));
+    }
     if !ours {
-        return Err(other(&format!(
-            "it is the image of disk {} ({})",
-            old.name, old.role
-        )));
+        return Err(other(&whose));
     }
     to.check_file(file).map_err(|error| other(&error.to_string()))?;
     if record.provision != Provision::Thin {

@@ -214,9 +214,14 @@ impl DatastoreHandle {
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         self.patience.ask(FIGURE, question).answer().ok_or_else(|| {
-            self.is_seen_to.store(false, Relaxed);
+            self.has_not_answered();
             self.unavailable(&self.silent())
         })
+    }
+
+    /// It has let a question hang: what waits for it is seen to when it answers again.
+    pub(crate) fn has_not_answered(&self) {
+        self.is_seen_to.store(false, Relaxed);
     }
 
     /// What is wrong with a datastore that lets questions hang.

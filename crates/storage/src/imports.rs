@@ -12,7 +12,7 @@ use std::time::Duration;
 use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
 use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
-use sterna_engine::{Ground, ImageSpec, opened_by_others};
+use sterna_engine::{Ground, ImageSpec, is_of_this_machine, opened_by_others};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
@@ -21,6 +21,7 @@ use crate::disks::{SECTOR, identity, new_record};
 use crate::handle::DatastoreHandle;
 use crate::itself::{ASKING, silent};
 use crate::patience::Patience;
+use crate::twins::Use;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
 const RESOLVING: Duration = Duration::from_secs(2);
@@ -42,7 +43,7 @@ impl Storage {
         }
         let placing = self.placing(&handle);
         let store = match placing {
-            Some(_) => self.open_for_new(&handle)?,
+            Some(_) => self.open_for(&handle, Use::Imported)?,
             None => handle.open()?,
         };
         let image = handle.image(&file)?;
@@ -100,10 +101,11 @@ impl Storage {
             let path = path.clone();
             move || {
                 let file = File::options().read(true).write(true).open(&path)?;
-                Ok((Ground::of(&file)?, file))
+                let is_local = is_of_this_machine(&file);
+                Ok((Ground::of(&file)?, file, is_local))
             }
         })?;
-        let (ground, file) = opened.map_err(unreadable(&path))?;
+        let (ground, file, is_local) = opened.map_err(unreadable(&path))?;
         if let Some(what) = self.shares_with(&ground)? {
             let message = format!("{shown} has the same bytes as {what}");
             return Err(Error::in_use(message).hint(
@@ -111,9 +113,12 @@ impl Storage {
                  other",
             ));
         }
-        let (disks, mut grounds) = self.grounds()?;
+        // While it is open, a file system in user space has what is below open as well.
+        let (disks, mut grounds) = match is_local {
+            true => Default::default(),
+            false => self.grounds()?,
+        };
         grounds.push(ground);
-        // While it is open: a file system in user space has what is below open as well.
         let asked = Patience::default().ask(ASKING, move || {
             let found = opened_by_others(&grounds);
             drop(file);
@@ -269,8 +274,8 @@ fn is_known(disk: &DiskRecord, what: &str) -> Error {
          {datastore}: it may be that very image under another name"
     );
     Error::in_use(message).hint(
-        "if it is a copy that you made, give Sterna the copy without the .sterna file that \
-         belongs to it; if it is the image itself, it is imported already",
+        "if it is a copy that you made, give Sterna the copy without its sidecar (of a file: \
+         the .sterna file beside it); if it is the image itself, it is imported already",
     )
 }
 

@@ -39,6 +39,7 @@ use sterna_state::DiskRecord;
 use crate::Storage;
 use crate::handle::DatastoreHandle;
 use crate::patience::Patience;
+use crate::twins::Use;
 
 /// How long a server may take to say what its export is, with a look through all open files
 /// (2 s at most) while somebody is connected to it. A connection to another continent, not
@@ -80,13 +81,22 @@ impl Storage {
     /// another name, or may be one, and if it does not answer. Hold what `placing` gives
     /// until the image is recorded.
     pub fn open_for_new(&self, to: &DatastoreHandle) -> Result<Arc<Datastore>> {
+        self.open_for(to, Use::Overwritten)
+    }
+
+    /// The same for an image that becomes a disk, or is overwritten by one.
+    pub(crate) fn open_for(
+        &self,
+        to: &DatastoreHandle,
+        how: Use,
+    ) -> Result<Arc<Datastore>> {
         // Before it is opened: a device that is a disk's is refused then, and nobody knows
         // by whom.
         self.check_is_no_disk(to)?;
         to.must_answer()?;
         let store = to.open()?;
         self.check_has_no_other_name(to, &store)?;
-        self.check_is_no_twin(to, &store)?;
+        self.check_is_no_twin(to, &store, how)?;
         Ok(store)
     }
 
@@ -289,6 +299,7 @@ fn picked(size: u64) -> Result<Vec<Range<u64>>> {
 }
 
 pub(crate) fn silent(to: &DatastoreHandle) -> Error {
+    to.has_not_answered();
     let (name, seconds) = (to.name(), ASKING.as_secs());
     let message =
         format!("datastore {name} cannot be used: it has not answered for {seconds} s");

@@ -4,26 +4,33 @@
 //! Two addresses of one server (a host's names, a port that is passed on, two servers over
 //! one file on another machine) are two datastores to whoever looks at addresses. So a few
 //! stretches of both are read and compared (`core::twin`), before anything is written. Most
-//! are picked where the disk has data, as zeroes are everywhere.
+//! are picked where the disk has data, as zeroes are everywhere. A destination that says it is
+//! all zeroes is not compared: if it were the place of a disk, nothing would be lost yet.
 //!
-//! **An old copy** of the disk is alike, too. If Sterna itself has copied the disk there, or
-//! from there, that explains it, and the move may begin. If not, Sterna refuses the move: of
-//! a copy that somebody else has made, only that person can say that it is one.
+//! **In doubt.** If the places are equal so far, many more stretches are read before Sterna
+//! refuses. If a disk's place cannot be compared, because it does not answer, Sterna refuses,
+//! too: it may be the very place. A stretch that the disk's place cannot read is left out.
+//!
+//! **An old copy** of the disk is alike, too. If the last move from or to the destination was
+//! one of that disk, between the destination and the place where the disk is now, that
+//! explains it, and the move may begin. If not, Sterna refuses: of a copy that somebody else
+//! has made, only that person can say that it is one.
 //!
 //! **What is not found**: a disk that has only zeroes; a server that answers from a cache of
 //! its own, or has the disk at another offset; and whatever comes to be the same place
 //! later. Two devices of this machine are told apart by what they lie on (`itself`), and
-//! not by what they hold.
+//! not by what they hold; so are files that are imported.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
 use sterna_core::DiskId;
 use sterna_core::twin::{Kinship, Reading, judge};
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, Visit};
 use sterna_os::random;
-use sterna_state::Step;
+use sterna_state::MigrationRecord;
 
 use crate::Storage;
 use crate::handle::DatastoreHandle;
@@ -32,10 +39,25 @@ use crate::patience::Patience;
 
 /// A stretch that is read: a block of a file system.
 const STRETCH: u64 = 4096;
-/// Stretches that are read where the disk has data.
-const AMONG_DATA: usize = 16;
-/// Stretches that are read anywhere.
-const ANYWHERE: usize = 8;
+/// Where disks begin with something: partition tables, and the superblocks of file systems.
+const BEGINNINGS: [u64; 5] = [0, 4 << 10, 16 << 10, 64 << 10, 1 << 20];
+/// So many stretches are read if none of them says anything.
+const FEW: usize = 24;
+/// One of so many stretches is picked anywhere, and the others where there is data.
+const ANYWHERE: usize = 4;
+/// So many stretches are compared before two places count as one.
+const MANY: usize = 1000;
+/// And for no longer than this: somebody waits.
+const LONG: Duration = Duration::from_secs(4);
+
+/// What is to be done at a destination.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It is overwritten.
+    Overwritten,
+    /// Its bytes become a disk.
+    Imported,
+}
 
 /// A disk, or a copy of one, on a device or a server.
 struct Resident {
@@ -45,6 +67,14 @@ struct Resident {
     on: Arc<DatastoreHandle>,
 }
 
+/// Why two places could not be compared.
+enum Fault {
+    /// The disk's place does not answer.
+    Resident,
+    /// The destination fails.
+    Destination(DatastoreError),
+}
+
 impl Storage {
     /// Refuses a device or a server that holds what a disk elsewhere holds, unless an
     /// earlier move explains that.
@@ -52,30 +82,32 @@ impl Storage {
         &self,
         to: &DatastoreHandle,
         store: &Arc<Datastore>,
+        how: Use,
     ) -> Result<()> {
         if to.is_shared() {
             return Ok(());
         }
-        for resident in self.residents(to)? {
-            let Ok(there) = resident.on.get() else { continue };
-            if self.kinship(&resident, there, to, store.clone())? != Kinship::Alike {
-                continue;
-            }
-            if !self.has_copied(resident.disk, to)? {
-                return Err(alike(&resident, to));
+        let residents = self.residents(to)?;
+        if residents.is_empty() || is_empty(to, store)? {
+            return Ok(());
+        }
+        for resident in residents {
+            let is_alike = self.kinship(&resident, to, store)? == Kinship::Alike;
+            if is_alike && !self.has_copied(&resident, to)? {
+                return Err(alike(&resident, to, how));
             }
         }
         Ok(())
     }
 
-    /// Disks and copies on other devices and servers that answer, and that could be `to`.
+    /// Disks and copies on other devices and servers, that could be at `to`.
     fn residents(&self, to: &DatastoreHandle) -> Result<Vec<Resident>> {
         let is_device =
             |one: &DatastoreHandle| matches!(one.record().location, Location::Device(_));
         let find = |name: &str| {
             let handle = self.handle(name).ok().filter(|it| it.name() != to.name())?;
             let cannot_be = handle.is_shared() || is_device(&handle) && is_device(to);
-            (!cannot_be && handle.must_answer().is_ok()).then_some(handle)
+            (!cannot_be).then_some(handle)
         };
         let mut all = Vec::new();
         for disk in self.store.disks()? {
@@ -92,73 +124,107 @@ impl Storage {
     fn kinship(
         &self,
         resident: &Resident,
-        there: Arc<Datastore>,
         to: &DatastoreHandle,
-        store: Arc<Datastore>,
+        store: &Arc<Datastore>,
     ) -> Result<Kinship> {
+        let there = resident.on.get().map_err(|_| incomparable(resident, to))?;
         let sizes =
             [Some(resident.size), there.size_at_opening(), store.size_at_opening()];
         let size = sizes.into_iter().flatten().min().unwrap_or(0);
-        let numbers = numbers()?;
+        let (numbers, store) = (numbers()?, store.clone());
         let compared = Patience::default().ask(ASKING, move || {
-            there.connected(|first| {
-                store.connected(|second| compare(first, second, size, &numbers))
-            })
+            let visit = there.connected(|first| {
+                let second = store.connected(|second| second);
+                let second = second.map_err(Fault::Destination)?;
+                compare(first, second, size, &numbers)
+            });
+            visit.map_err(|_| Fault::Resident)?
         });
-        // A disk whose server answers nobody is no reason to refuse another place.
-        let Some(compared) = compared.answer() else {
-            return resident
-                .on
-                .must_answer()
-                .map_or(Ok(Kinship::Unknown), |()| Err(silent(to)));
-        };
-        let Ok(compared) = compared else { return Ok(Kinship::Unknown) };
-        compared.and_then(|it| it).map_err(|error| to.refused(&error))
+        match compared.answer() {
+            Some(Ok(kinship)) => Ok(kinship),
+            Some(Err(Fault::Destination(error))) => Err(to.refused(&error)),
+            Some(Err(Fault::Resident)) | None => Err(incomparable(resident, to)),
+        }
     }
 
-    /// Whether a move has copied the disk there, or from there, since the datastore was added:
-    /// before, its name may have been another place's.
-    fn has_copied(&self, disk: DiskId, datastore: &DatastoreHandle) -> Result<bool> {
-        let (name, added) = (datastore.name(), datastore.record().added);
-        Ok(self.store.migrations()?.iter().any(|one| {
-            let is_end = [&one.from, &one.to].iter().any(|it| it.datastore == name);
-            let said = one.report.as_ref().map_or(0, |report| report.copied);
-            let has_copied = one.step == Step::Completed || one.counted.copied + said > 0;
-            one.disk == disk && one.started >= added && is_end && has_copied
+    /// Whether the last move that had to do with the destination has copied that disk
+    /// between it and the place where the disk is now; since the datastore was added, as its
+    /// name may have been another place's before.
+    fn has_copied(&self, resident: &Resident, to: &DatastoreHandle) -> Result<bool> {
+        let (name, added) = (to.name(), to.record().added);
+        let ends =
+            |one: &MigrationRecord| [&one.from, &one.to].map(|it| it.datastore.clone());
+        let mut all = self.store.migrations()?.into_iter().rev();
+        // One that was refused has copied nothing.
+        let last =
+            all.find(|one| one.report.is_some() && ends(one).iter().any(|it| it == name));
+        Ok(last.is_some_and(|one| {
+            let is_pair = ends(&one).iter().any(|it| it == resident.on.name());
+            let copied = one.report.as_ref().map_or(0, |report| report.copied);
+            one.disk == resident.disk && is_pair && one.started >= added && copied > 0
         }))
     }
 }
 
-/// Reads the same stretches of both places, until they are known to be two.
+/// Whether the destination says that it is all zeroes.
+fn is_empty(to: &DatastoreHandle, store: &Arc<Datastore>) -> Result<bool> {
+    let store = store.clone();
+    let asked = Patience::default().ask(ASKING, move || {
+        let size = store.size_at_opening().unwrap_or(0);
+        store.connected(|visit| {
+            visit.is_some_and(|mut visit| {
+                let data = visit.data(size);
+                data.is_all && data.stretches.is_empty()
+            })
+        })
+    });
+    asked.answer().ok_or_else(|| silent(to))?.map_err(|error| to.refused(&error))
+}
+
+/// Reads the same stretches of both places, until they are known to be two, or there is no
+/// reason left to doubt that they are one.
 fn compare(
     first: Option<Visit>,
     second: Option<Visit>,
     size: u64,
     numbers: &[u128],
-) -> Result<Kinship, DatastoreError> {
+) -> Result<Kinship, Fault> {
     let (Some(mut first), Some(mut second)) = (first, second) else {
         return Ok(Kinship::Unknown);
     };
     if size < STRETCH {
         return Ok(Kinship::Unknown);
     }
-    let mut readings = Vec::new();
+    let until = Instant::now() + LONG;
+    let mut kinship = Kinship::Unknown;
     // Most disks begin with what no other place does: then nothing more is asked.
-    let mut stretches = vec![stretch(0, size)];
-    loop {
-        for stretch in &stretches {
-            let before = first.read(stretch)?;
-            let other = second.read(stretch)?;
-            readings.push(Reading { before, other, after: first.read(stretch)? });
-            if judge(&readings) == Kinship::Apart {
-                return Ok(Kinship::Apart);
-            }
+    for at in BEGINNINGS.into_iter().filter(|at| *at < size) {
+        kinship = kinship.max(look(&mut first, &mut second, &stretch(at, size))?);
+        if kinship == Kinship::Apart {
+            return Ok(kinship);
         }
-        if readings.len() > 1 {
-            return Ok(judge(&readings));
-        }
-        stretches = pick(size, &first.data(size), numbers);
     }
+    let data = first.data(size).stretches;
+    for (read, stretch) in pick(size, &data, numbers).into_iter().enumerate() {
+        let is_enough = read >= FEW && kinship == Kinship::Unknown;
+        if is_enough || kinship == Kinship::Apart || Instant::now() > until {
+            break;
+        }
+        kinship = kinship.max(look(&mut first, &mut second, &stretch)?);
+    }
+    Ok(kinship)
+}
+
+/// Reads a stretch of both places. Nothing is known of one that the first place cannot read.
+fn look(
+    first: &mut Visit,
+    second: &mut Visit,
+    stretch: &Range<u64>,
+) -> Result<Kinship, Fault> {
+    let Ok(before) = first.read(stretch) else { return Ok(Kinship::Unknown) };
+    let other = second.read(stretch).map_err(Fault::Destination)?;
+    let Ok(after) = first.read(stretch) else { return Ok(Kinship::Unknown) };
+    Ok(judge(&[Reading { before, other, after }]))
 }
 
 /// The stretch that has this byte, of a place of that size.
@@ -167,40 +233,62 @@ fn stretch(at: u64, size: u64) -> Range<u64> {
     start..start + STRETCH
 }
 
-/// Stretches of a place of that size: some among its data, and some anywhere.
+/// Stretches of a place of that size, one for each number: most of them among its data, as
+/// far as that is known, and one of [`ANYWHERE`] anywhere.
 fn pick(size: u64, data: &[Range<u64>], numbers: &[u128]) -> Vec<Range<u64>> {
-    let stretch = |at| stretch(at, size);
     let sum: u64 = data.iter().map(|it| it.end - it.start).sum();
-    let among = |number: &u128| {
-        let mut left = (*number % u128::from(sum.max(1))) as u64;
+    let among = |number: u128| {
+        let mut left = (number % u128::from(sum)) as u64;
         for extent in data {
             let len = extent.end - extent.start;
             if left < len {
-                return stretch(extent.start + left);
+                return extent.start + left;
             }
             left -= len;
         }
-        stretch(0)
+        0
     };
-    let anywhere = |number: &u128| stretch((*number % u128::from(size)) as u64);
-    let (first, rest) = numbers.split_at(AMONG_DATA.min(numbers.len()));
-    first.iter().map(among).chain(rest.iter().map(anywhere)).collect()
+    let place = |(at, number): (usize, &u128)| match sum == 0 || at % ANYWHERE == 0 {
+        true => (*number % u128::from(size)) as u64,
+        false => among(*number),
+    };
+    numbers.iter().enumerate().map(place).map(|at| stretch(at, size)).collect()
 }
 
 fn numbers() -> Result<Vec<u128>> {
-    (0..AMONG_DATA + ANYWHERE).map(|_| random::number()).collect()
+    (0..MANY).map(|_| random::number()).collect()
 }
 
-fn alike(resident: &Resident, to: &DatastoreHandle) -> Error {
+fn incomparable(resident: &Resident, to: &DatastoreHandle) -> Error {
+    let (disk, there, to) = (&resident.name, resident.on.name(), to.name());
+    let message = format!(
+        "datastore {to} is not empty, and Sterna cannot compare it with disk {disk} on \
+         datastore {there}, which does not answer: {to} may be the disk's own place under \
+         another address"
+    );
+    Error::unavailable(message).hint(format!(
+        "repair datastore {there} (`sterna datastore show {there}`), or choose another \
+         datastore"
+    ))
+}
+
+fn alike(resident: &Resident, to: &DatastoreHandle, how: Use) -> Error {
     let (disk, there, to) = (&resident.name, resident.on.name(), to.name());
     let message = format!(
         "datastore {to} holds the bytes of disk {disk}, which is on datastore {there}: the \
          two datastores may be one place under two addresses"
     );
-    Error::in_use(message).hint(format!(
-        "if they are one, `sterna datastore remove {to}`; if {to} is another place with an \
-         old copy of the disk, have its server make it anew, empty, and try again"
-    ))
+    let hint = match how {
+        Use::Overwritten => format!(
+            "if they are one, `sterna datastore remove {to}`; if {to} is another place with \
+             an old copy of the disk, have its server make it anew, empty, and try again"
+        ),
+        Use::Imported => format!(
+            "if they are one, `sterna datastore remove {to}`; if {to} is another place with \
+             a copy of the disk, create a disk on an empty place, and copy the bytes into it"
+        ),
+    };
+    Error::in_use(message).hint(hint)
 }
 
 #[cfg(test)]
@@ -212,17 +300,17 @@ mod tests {
         for size in [STRETCH, 10_000, 1 << 40] {
             let data = [0..size / 4, size / 2..size];
             let picked = pick(size, &data, &numbers().unwrap());
-            assert_eq!(picked.len(), AMONG_DATA + ANYWHERE);
-            assert!(picked.iter().all(|it| it.end <= size), "{picked:?}");
+            assert!(picked.len() == MANY && picked.iter().all(|it| it.end <= size));
         }
         let data = [1 << 30, 1 << 35].map(|at| at..at + STRETCH);
         let picked = pick(1 << 40, &data, &numbers().unwrap());
-        assert!(picked[..AMONG_DATA].iter().all(|it| data.contains(it)), "{picked:?}");
+        let among = picked.iter().filter(|it| data.contains(it)).count();
+        assert!(among >= MANY - MANY / ANYWHERE, "{among}");
     }
 
     #[test]
-    fn a_place_without_data_is_read_at_its_beginning() {
+    fn a_place_of_whose_data_nothing_is_known_is_read_all_over() {
         let picked = pick(1 << 40, &[], &numbers().unwrap());
-        assert_eq!(picked[0], 0..STRETCH);
+        assert!(picked.iter().any(|it| it.start > 1 << 39));
     }
 }

@@ -100,6 +100,48 @@ fn a_copy_that_somebody_else_has_made_is_no_destination_until_it_is_emptied() {
     });
 }
 
+/// It may be the very place that cannot be looked at.
+#[test]
+fn nothing_goes_to_a_server_with_data_while_a_disk_cannot_be_compared_with_it() {
+    let Some((stage, mut server)) = stage() else { return };
+    let mut other = Nbdkit::on_new_file(&stage.scratch, "two", 16 * MIB, &[]);
+    write_image(other.file(), 16 * MIB, 16 * MIB);
+    stage.datastore("two", other.location());
+    let empty = Nbdkit::on_new_file(&stage.scratch, "three", 16 * MIB, &[]);
+    stage.datastore("three", empty.location());
+    server.kill();
+    let refused = stage.daemon.sterna("disk create log --size 16M --on two");
+    refused.fails_with(&["cannot compare it with disk db on datastore one"]);
+    // An empty one has nothing to lose.
+    stage.daemon.sterna("disk create log --size 16M --on three").ok();
+    server.restart();
+    until("the disk's server to be back", seconds(20), || {
+        let made = stage.daemon.sterna("disk create web --size 16M --on two");
+        (made.code == 0).then_some(())
+    });
+    other.kill();
+}
+
+/// Sterna has copied the disk there once; but since then it is elsewhere.
+#[test]
+fn an_old_copy_explains_nothing_once_the_disk_has_gone_on() {
+    let Some((stage, server)) = stage() else { return };
+    let tunnel = Tunnel::to(server.socket(), &stage.scratch);
+    let other = Nbdkit::on_new_file(&stage.scratch, "other", 16 * MIB, &[]);
+    stage.datastore("other", other.location());
+    assert_eq!(stage.daemon.json("migrate db --to other")["state"], "completed");
+    let uri = stage.daemon.uri("db");
+    programs::run(
+        "qemu-io",
+        ["-f", "raw", "-c", "write -P 8 5M 1M", "-c", "flush", &uri],
+    );
+    // The place that the disk has left, under its other address: what it holds is older.
+    stage.datastore("two", tunnel.uri(""));
+    assert_eq!(stage.daemon.json("migrate db --to two")["state"], "completed");
+    let refused = stage.daemon.sterna("disk create log --size 8M --on one");
+    refused.fails_with(&["datastore one holds the bytes of disk db", "on datastore two"]);
+}
+
 /// The program between the device and the export is asked in blocks of its own.
 #[test]
 fn a_device_over_the_daemons_own_export_is_no_datastore() {

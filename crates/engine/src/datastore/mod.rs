@@ -44,7 +44,7 @@ pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
 pub use old_copy::OldCopy;
 pub use removal::{Known, Removed, remove_known};
-pub use visit::Visit;
+pub use visit::{Data, Visit};
 
 use sterna_core::Mark;
 

@@ -68,32 +68,37 @@ impl Visit {
         }
     }
 
-    /// Where the first `len` bytes have data, as far as the server tells; else everywhere.
-    pub fn data(&mut self, len: u64) -> Vec<Range<u64>> {
-        let Kind::Server(exchange) = &mut self.0 else {
-            return std::iter::once(0..len).collect();
-        };
-        let (mut at, mut found) = (0, Vec::new());
-        for _ in 0..STATUS_QUESTIONS {
-            if at >= len || found.len() >= STRETCHES_MAX {
-                return found;
-            }
-            let step = (len - at).min(STATUS_STEP) as u32;
-            let Ok(Some(extents)) = exchange.status(at, step) else { break };
-            for extent in extents {
-                let end = (at + extent.len).min(len);
-                if !extent.state.hole && at < end {
-                    found.push(at..end);
+    /// Where the first `len` bytes have data, as far as the server tells; of a device
+    /// nothing is known.
+    pub fn data(&mut self, len: u64) -> Data {
+        let (mut at, mut stretches) = (0, Vec::new());
+        if let Kind::Server(exchange) = &mut self.0 {
+            for _ in 0..STATUS_QUESTIONS {
+                if at >= len || stretches.len() >= STRETCHES_MAX {
+                    break;
                 }
-                at += extent.len;
+                let step = (len - at).min(STATUS_STEP) as u32;
+                let Ok(Some(extents)) = exchange.status(at, step) else { break };
+                for extent in extents {
+                    let end = (at + extent.len).min(len);
+                    if !extent.state.zero && at < end {
+                        stretches.push(at..end);
+                    }
+                    at += extent.len;
+                }
             }
         }
-        if at < len {
-            // Of the rest nothing is known.
-            found.push(at..len);
-        }
-        found
+        Data { stretches, is_all: at >= len }
     }
+}
+
+/// Where there is data; everything else that was asked about reads as zeroes.
+#[derive(Clone, Debug, Default)]
+pub struct Data {
+    /// Stretches with data.
+    pub stretches: Vec<Range<u64>>,
+    /// Everything was asked about.
+    pub is_all: bool,
 }
 
 /// Reads a range of a device in whole blocks.

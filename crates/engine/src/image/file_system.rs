@@ -14,7 +14,7 @@ const OF_THIS_MACHINE: [i64; 4] = [
 ];
 
 /// Whether the file is on a file system that waits for nobody but this machine.
-pub(super) fn is_of_this_machine(file: &impl AsRawFd) -> bool {
+pub fn is_of_this_machine(file: &impl AsRawFd) -> bool {
     let mut found = MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the kernel fills the structure; all zeroes are a valid one.
     let found = unsafe {

@@ -48,6 +48,7 @@ use crate::qos::{Copied, Qos};
 use crate::timer::Timers;
 
 pub use budget::Budget;
+pub use file_system::is_of_this_machine;
 pub use found::Found;
 pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub(crate) use lease::{Lease, Leased};
