@@ -41,6 +41,7 @@ fn an_image_that_was_allocated_in_full_is_so_after_a_move() {
     if rustix::fs::fallocate(&file, all, 0, 16 * MIB).is_err() {
         return programs::skip("this file system allocates nothing");
     }
+    drop(file);
     let import = format!("disk import p --on here {}", path.display());
     let said = stage.daemon.sterna(&import).ok().stdout;
     assert!(said.contains("thick"), "{said}");
