@@ -66,6 +66,7 @@ static STAGE: LazyLock<Stage> = LazyLock::new(|| {
         budget: Arc::default(),
         unnamed: false,
         keeps_room: false,
+        account: None,
     };
     engine.attach(disk).expect("a disk");
     engine.serve(DISK, UnixListener::bind(&socket).expect("a socket")).expect("served");

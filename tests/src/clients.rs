@@ -33,6 +33,22 @@ pub fn writes_and_reads(uri: &str) {
     nbdsh(uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
 }
 
+/// Flushes so often; says what came of each.
+#[track_caller]
+pub fn flushes(uri: &str, how_often: usize) -> Vec<String> {
+    let script = format!(
+        "
+for i in range({how_often}):
+    try:
+        h.flush()
+        print('ok')
+    except nbd.Error as error:
+        print(error.errno)
+"
+    );
+    nbdsh(uri, &script).split_whitespace().map(str::to_owned).collect()
+}
+
 /// fio over its NBD engine, at work until [`Fio::finish`].
 pub struct Fio {
     child: Child,

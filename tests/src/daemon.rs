@@ -278,6 +278,15 @@ impl Daemon {
         self.json(&format!("disk show {name}"))
     }
 
+    /// What somebody should look at about that.
+    #[track_caller]
+    pub fn warnings(&self, about: &str) -> Vec<String> {
+        let status = self.json("status");
+        let all = status["warnings"].as_array().cloned().unwrap_or_default();
+        let mine = all.into_iter().filter(|warning| warning["about"] == about);
+        mine.map(|warning| warning["message"].as_str().unwrap_or("").to_owned()).collect()
+    }
+
     /// The disk's image file.
     #[track_caller]
     pub fn image(&self, disk: &str) -> PathBuf {
@@ -286,18 +295,29 @@ impl Daemon {
 }
 
 impl Daemon {
-    /// Removes what its region maps have left in memory: their state goes with the test.
-    fn forget_maps(&self) {
-        let maps = std::fs::read_dir(self.state.join("maps")).into_iter().flatten();
-        for map in maps.flatten() {
-            let mut generation = [0; 8];
-            let read = File::open(map.path())
-                .and_then(|file| file.read_exact_at(&mut generation, 16));
-            if read.is_ok() {
-                let number = u64::from_le_bytes(generation);
-                let memory = format!("/dev/shm/sterna-map-{number:016x}");
-                let _ = std::fs::remove_file(memory);
-            }
+    /// What the files of a directory of its state have in memory.
+    fn memory_of(&self, kind: &str) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.state.join(format!("{kind}s")));
+        let files = files.into_iter().flatten().flatten();
+        let memory = files.filter_map(|file| {
+            let mut number = [0; 8];
+            let file = File::open(file.path()).ok()?;
+            file.read_exact_at(&mut number, 16).ok()?;
+            let number = u64::from_le_bytes(number);
+            Some(format!("/dev/shm/sterna-{kind}-{number:016x}").into())
+        });
+        memory.collect()
+    }
+
+    /// What the accounts of its disks have in memory.
+    pub fn memory_of_accounts(&self) -> Vec<PathBuf> {
+        self.memory_of("account").into_iter().filter(|path| path.exists()).collect()
+    }
+
+    /// Removes what it has left in memory: its state goes with the test.
+    fn forget_memory(&self) {
+        for memory in ["map", "account"].map(|kind| self.memory_of(kind)).concat() {
+            let _ = std::fs::remove_file(memory);
         }
     }
 }
@@ -308,7 +328,7 @@ impl Drop for Daemon {
             let _ = child.kill();
             let _ = child.wait();
         }
-        self.forget_maps();
+        self.forget_memory();
         if std::thread::panicking() {
             eprintln!("--- the daemon's log ends with:\n{}\n---", self.log());
         }

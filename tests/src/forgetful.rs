@@ -3,8 +3,9 @@
 //!
 //! It speaks NBD, keeps two images in memory (what is durable, and what it answers), and is
 //! told by the test what goes wrong. It allows several connections and says that all see
-//! one cache. A connection of a *run* that has ended is dead: it takes requests and answers
-//! none, until it breaks.
+//! one cache; or it says nothing of that, and *drops* with a connection what was written on
+//! it and not flushed. A connection of a *run* that has ended is dead: it takes requests and
+//! answers none, until it breaks.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -40,8 +41,11 @@ struct State {
     run: u64,
     durable: Vec<u8>,
     cache: Vec<u8>,
-    /// Written since the last flush: a guest is held while one is under way.
-    dirty: Vec<Range<usize>>,
+    /// Written since the last flush, with the connection's number: a guest is held while a
+    /// flush is under way.
+    dirty: Vec<(u64, Range<usize>)>,
+    /// What is unflushed goes with the connection that has written it.
+    drops: bool,
     /// The connections that are open, with the run that each belongs to.
     open: Vec<(u64, u64, UnixStream)>,
     /// Connections there have ever been.
@@ -58,6 +62,7 @@ struct State {
 
 /// A write that was kept back.
 struct Held {
+    connection: u64,
     offset: u64,
     data: Vec<u8>,
     cookie: u64,
@@ -69,10 +74,22 @@ impl Forgetful {
     /// Starts it, with an image of `size` zeroes.
     #[track_caller]
     pub fn start(scratch: &Scratch, name: &str, size: u64) -> Forgetful {
+        Forgetful::start_so(scratch, name, size, false)
+    }
+
+    /// The same, of one that drops with a connection what was not flushed on it.
+    #[track_caller]
+    pub fn start_dropping(scratch: &Scratch, name: &str, size: u64) -> Forgetful {
+        Forgetful::start_so(scratch, name, size, true)
+    }
+
+    #[track_caller]
+    fn start_so(scratch: &Scratch, name: &str, size: u64, drops: bool) -> Forgetful {
         let socket = scratch.socket(&format!("{name}.sock"));
         let listener = UnixListener::bind(&socket).expect("listen");
         let zeroes = vec![0; usize::try_from(size).expect("it fits into memory")];
-        let state = State { durable: zeroes.clone(), cache: zeroes, ..State::default() };
+        let (durable, cache) = (zeroes.clone(), zeroes);
+        let state = State { durable, cache, drops, ..State::default() };
         let shared = Arc::new(Shared(Mutex::new(state)));
         let server = Forgetful { socket, shared: Arc::clone(&shared) };
         thread::spawn(move || {
@@ -101,7 +118,17 @@ impl Forgetful {
     #[track_caller]
     pub fn wait_for_connections(&self) {
         until("all connections", seconds(10), || {
-            (self.shared.lock().open.len() >= CONNECTIONS).then_some(())
+            let state = self.shared.lock();
+            let all = if state.drops { 1 } else { CONNECTIONS };
+            (state.open.len() >= all).then_some(())
+        });
+    }
+
+    /// Waits until no client has a connection.
+    #[track_caller]
+    pub fn wait_for_goodbye(&self) {
+        until("no connection", seconds(10), || {
+            self.shared.lock().open.is_empty().then_some(())
         });
     }
 
@@ -172,7 +199,7 @@ impl Forgetful {
         let mut state = self.shared.lock();
         state.hold = None;
         for held in std::mem::take(&mut state.held) {
-            state.write(held.offset, &held.data, false);
+            state.write(held.connection, held.offset, &held.data, false);
             let mut stream = held.stream;
             let _ = stream.write_all(&held.session.ok(held.cookie));
         }
@@ -226,20 +253,37 @@ impl Shared {
 }
 
 impl State {
-    fn write(&mut self, offset: u64, data: &[u8], durable: bool) {
+    fn write(&mut self, connection: u64, offset: u64, data: &[u8], durable: bool) {
         let range = offset as usize..offset as usize + data.len();
         self.cache[range.clone()].copy_from_slice(data);
         if durable {
             self.durable[range].copy_from_slice(data);
         } else {
-            self.dirty.push(range);
+            self.dirty.push((connection, range));
         }
     }
 
-    fn flush(&mut self) {
-        for range in std::mem::take(&mut self.dirty) {
+    /// A flush on a connection: of all that was written, or of what was written there.
+    fn flush(&mut self, connection: u64) {
+        for range in self.take_dirty(connection) {
             self.durable[range.clone()].copy_from_slice(&self.cache[range]);
         }
+    }
+
+    /// A connection has gone.
+    fn close(&mut self, connection: u64) {
+        self.open.retain(|(open, _, _)| *open != connection);
+        if self.drops {
+            for range in self.take_dirty(connection) {
+                self.cache[range.clone()].copy_from_slice(&self.durable[range]);
+            }
+        }
+    }
+
+    fn take_dirty(&mut self, connection: u64) -> Vec<Range<usize>> {
+        let drops = self.drops;
+        let taken = self.dirty.extract_if(.., |(by, _)| !drops || *by == connection);
+        taken.map(|(_, range)| range).collect()
     }
 
     fn is_bad(&self, offset: u64, len: u32) -> bool {
@@ -262,17 +306,18 @@ fn serve(shared: &Shared, stream: UnixStream) {
         state.accepted += 1;
         (state.accepted, state.run)
     };
-    let mut connection = Served { shared, stream, run };
+    let mut connection = Served { shared, stream, number, run };
     if let Ok(Some(session)) = connection.shake_hands() {
         shared.lock().open.push((number, run, other));
         let _ = connection.requests(&session);
-        shared.lock().open.retain(|(open, _, _)| *open != number);
+        shared.lock().close(number);
     }
 }
 
 struct Served<'a> {
     shared: &'a Shared,
     stream: UnixStream,
+    number: u64,
     run: u64,
 }
 
@@ -292,8 +337,15 @@ impl Served<'_> {
                     let _ = handshake.push(&bytes[..count]);
                 }
                 ServerStep::NeedExport(_) => {
-                    let mut export = Export::disk(self.shared.lock().cache.len() as u64);
-                    export.flags = export.flags.with(TransmissionFlags::CAN_MULTI_CONN);
+                    let (size, drops) = {
+                        let state = self.shared.lock();
+                        (state.cache.len() as u64, state.drops)
+                    };
+                    let mut export = Export::disk(size);
+                    if !drops {
+                        export.flags =
+                            export.flags.with(TransmissionFlags::CAN_MULTI_CONN);
+                    }
                     export.allocation = false;
                     handshake.answer_export(Ok(export));
                 }
@@ -352,15 +404,25 @@ impl Served<'_> {
             Command::Write { offset, .. } if state.is_held(offset, data.len()) => {
                 let stream = self.stream.try_clone().ok()?;
                 let session = *session;
-                state.held.push(Held { offset, data, cookie, session, stream });
+                let connection = self.number;
+                state.held.push(Held {
+                    connection,
+                    offset,
+                    data,
+                    cookie,
+                    session,
+                    stream,
+                });
                 return None;
             }
-            Command::Write { offset, fua, .. } => state.write(offset, &data, fua),
+            Command::Write { offset, fua, .. } => {
+                state.write(self.number, offset, &data, fua);
+            }
             Command::WriteZeroes { offset, len, fua, .. }
             | Command::Trim { offset, len, fua } => {
-                state.write(offset, &vec![0; len as usize], fua);
+                state.write(self.number, offset, &vec![0; len as usize], fua);
             }
-            Command::Flush => state.flush(),
+            Command::Flush => state.flush(self.number),
             _ => {}
         }
         Some(session.ok(cookie).to_vec())

@@ -300,7 +300,7 @@ fn make_directories(state: &Path) -> Result<()> {
     // What is made there from now on is overwritten in place, where that has to be asked
     // for; where it cannot be had, what fails for want of room says so.
     let _ = File::open(state).and_then(|directory| place::keep_in_place(&directory));
-    for name in ["maps", "sidecars", "commits"] {
+    for name in ["maps", "sidecars", "commits", "accounts"] {
         make_directory(&state.join(name))?;
     }
     Ok(())

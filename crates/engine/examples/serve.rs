@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         budget,
         unnamed: false,
         keeps_room: false,
+        account: None,
     })?;
     if socket.exists() {
         std::fs::remove_file(socket)?;

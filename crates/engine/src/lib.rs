@@ -12,12 +12,15 @@
 //!           │
 //!         image                 the bytes of a disk on one datastore
 //!           │
+//!        account                what a disk's clients are owed, kept across a kill
+//!           │
 //!  qos · io · buffer · timer    admission, the kernel, memory, the clock
 //! ```
 //!
 //! What goes up goes as data: answers in queues, letters in mailboxes, and traits of a lower
 //! module that an upper one fills in (`disk::Driver`, `export::vhost::Devices`).
 
+mod account;
 pub mod boot;
 mod buffer;
 mod classes;
@@ -32,6 +35,7 @@ mod image;
 mod io;
 mod listener;
 mod mailbox;
+mod memory;
 pub mod mirror;
 mod origin;
 pub mod place;
@@ -48,6 +52,7 @@ mod troubles;
 #[cfg(fuzzing)]
 pub use export::vhost::fuzzing;
 
+pub use account::AccountSpec;
 pub use directory::description;
 pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedReads};
 pub use ground::{Ground, Shared};

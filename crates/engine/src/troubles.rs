@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sterna_core::durability::Loss;
+
 /// Something about a disk that somebody should look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -14,10 +16,12 @@ pub struct Trouble {
 /// What is the matter with a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// The server behind its image was away, and may have lost writes that it had answered.
+    /// The server behind its image may have lost writes that clients had been answered.
     Forgot {
         /// A flush has failed since, so the client knows.
         told: bool,
+        /// What happened.
+        why: Loss,
     },
     /// A flush of its image failed for which there is no second try; none is acknowledged
     /// any more.

@@ -60,6 +60,7 @@ impl Stage {
                     budget,
                     unnamed: false,
                     keeps_room: false,
+                    account: None,
                 })
                 .unwrap();
         }

@@ -186,6 +186,7 @@ fn disks_on_all_reactors_are_heard_of_with_their_datastore() {
                 budget,
                 unnamed: false,
                 keeps_room: false,
+                account: None,
             };
             stage.engine.attach(disk).unwrap();
         }

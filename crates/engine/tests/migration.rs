@@ -53,6 +53,7 @@ fn attach(engine: &Engine, path: &Path, size: usize) {
         budget,
         unnamed: false,
         keeps_room: false,
+        account: None,
     };
     engine.attach(disk).expect("attaches");
 }

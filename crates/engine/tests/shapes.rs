@@ -42,6 +42,7 @@ impl Stage {
                 budget: Arc::clone(&budget),
                 unnamed: false,
                 keeps_room: false,
+                account: None,
             };
             engine.attach(spec).unwrap();
         }

@@ -9,7 +9,7 @@ use sterna_api::{Disk, DiskActivity, Error, Provision, Result};
 use sterna_core::DiskId;
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
-use sterna_engine::{DiskSpec, ImageSpec};
+use sterna_engine::{AccountSpec, DiskSpec, ImageSpec};
 use sterna_os::{clock, descriptors, lock, random};
 use sterna_state::DiskRecord;
 use sterna_telemetry::figures::{RECENT, summarized};
@@ -154,6 +154,7 @@ impl Storage {
             budget: handle.budget(),
             unnamed: self.is_hidden(record.id)?,
             keeps_room: record.provision != Provision::Thin,
+            account: Some(self.account_of(record.id)),
         };
         let attached = self.engine.attach(disk).map_err(|error| {
             Error::unavailable(format!("disk {} cannot be served: {error}", record.name))
@@ -189,8 +190,23 @@ impl Storage {
         if served.is_err() {
             lock(&self.served).remove(&record.id);
             self.store.remove_disk(record.id)?;
+            self.forget_account(record);
         }
         served
+    }
+
+    /// Where it is kept what a disk's clients are owed.
+    fn account_of(&self, disk: DiskId) -> AccountSpec {
+        let path = self.places.state.join("accounts").join(disk.to_string());
+        AccountSpec { path, boot: self.boot }
+    }
+
+    /// The account of a disk goes with it.
+    pub(crate) fn forget_account(&self, record: &DiskRecord) {
+        if let Err(error) = self.account_of(record.id).remove() {
+            // No other disk gets its number.
+            tracing::warn!(disk = record.name, %error, "the disk's account was left behind");
+        }
     }
 
     /// The claims that a new disk needs; refused if the name is taken.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sterna_api::Warning;
+use sterna_core::durability::Loss;
 use sterna_engine::{Trouble, TroubleKind};
 use sterna_os::Local;
 use sterna_state::DiskRecord;
@@ -36,20 +37,15 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
     let (name, datastore) = (&disk.name, &disk.datastore);
     let since = since(trouble.age);
     let (message, hint) = match trouble.kind {
-        TroubleKind::Forgot { told } => {
+        TroubleKind::Forgot { told, why } => {
             let flush = match told {
                 true => "a flush has failed since then, so the client knows",
                 false => "the disk's next flush fails, so that the client knows",
             };
+            let (happened, look) = forgot(why, datastore);
             (
-                format!(
-                    "the disk may have lost writes on {since}: the NBD server of its \
-                     image was away with writes that no client had flushed; {flush}"
-                ),
-                format!(
-                    "check the file systems and databases on {name}, and why the server of \
-                     datastore {datastore} went away"
-                ),
+                format!("the disk may have lost writes on {since}: {happened}; {flush}"),
+                format!("check the file systems and databases on {name}, and {look}"),
             )
         }
         TroubleKind::CannotFlush => (
@@ -75,6 +71,29 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
         ),
     };
     Warning { about: format!("disk {name}"), message, hint }
+}
+
+/// What happened that may have lost writes, and where to look.
+fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
+    let server = format!("why the server of datastore {datastore} went away");
+    let daemon = "in the log why the daemon ended".to_owned();
+    match why {
+        Loss::ServerAway => (
+            "the NBD server of its image was away with writes that no client had flushed",
+            server,
+        ),
+        Loss::DaemonEnded => (
+            "the daemon before this one ended with writes that no client had flushed, and \
+             the NBD server of its image may drop such writes with the connection",
+            daemon,
+        ),
+        Loss::Unknown => (
+            "the daemon before this one ended, and Sterna does not know whether it left \
+             writes that no client had flushed; the NBD server of its image may have \
+             dropped these with the connection",
+            daemon,
+        ),
+    }
 }
 
 fn since(age: Duration) -> String {
@@ -113,7 +132,8 @@ mod tests {
 
     #[test]
     fn each_trouble_names_the_disk_and_says_what_to_do() {
-        let forgot = told(TroubleKind::Forgot { told: false });
+        let why = Loss::ServerAway;
+        let forgot = told(TroubleKind::Forgot { told: false, why });
         assert_eq!(forgot.about, "disk db");
         assert!(
             forgot.message.contains("the disk's next flush fails"),
@@ -121,8 +141,13 @@ mod tests {
             forgot.message
         );
         assert!(forgot.hint.contains("datastore far"), "{}", forgot.hint);
-        let known = told(TroubleKind::Forgot { told: true });
+        let known = told(TroubleKind::Forgot { told: true, why });
         assert!(known.message.contains("a flush has failed since"), "{}", known.message);
+        for why in [Loss::DaemonEnded, Loss::Unknown] {
+            let ended = told(TroubleKind::Forgot { told: false, why });
+            assert!(ended.message.contains("the daemon before this one ended"));
+            assert!(ended.hint.contains("why the daemon ended"), "{}", ended.hint);
+        }
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
         let waits = told(TroubleKind::Waits { requests: 1 });

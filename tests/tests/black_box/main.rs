@@ -12,6 +12,7 @@ mod as_a_service;
 mod bad_input;
 mod bad_sectors;
 mod cli;
+mod daemons_that_end;
 mod drs;
 mod endurance;
 mod faults;

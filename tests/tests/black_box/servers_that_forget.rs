@@ -4,7 +4,7 @@
 use std::process::Child;
 use std::thread;
 
-use sterna_tests::clients::nbdsh;
+use sterna_tests::clients::{flushes, nbdsh};
 use sterna_tests::images::identical_files;
 use sterna_tests::wait::seconds;
 use sterna_tests::{Forgetful, MIB, Stage, programs, until};
@@ -32,26 +32,7 @@ fn disk_on(stage: &Stage, server: &Forgetful) -> String {
 /// What somebody should look at about the disk `d`.
 #[track_caller]
 fn warnings(stage: &Stage) -> Vec<String> {
-    let status = stage.daemon.json("status");
-    let all = status["warnings"].as_array().cloned().unwrap_or_default();
-    let of_disk = all.into_iter().filter(|warning| warning["about"] == "disk d");
-    of_disk.map(|warning| warning["message"].as_str().unwrap_or("").to_owned()).collect()
-}
-
-/// Flushes so often; says what came of each.
-#[track_caller]
-fn flushes(uri: &str, how_often: usize) -> Vec<String> {
-    let script = format!(
-        "
-for i in range({how_often}):
-    try:
-        h.flush()
-        print('ok')
-    except nbd.Error as error:
-        print(error.errno)
-"
-    );
-    nbdsh(uri, &script).split_whitespace().map(str::to_owned).collect()
+    stage.daemon.warnings("disk d")
 }
 
 /// A client that runs until it has done what it is told, or is killed.

@@ -32,9 +32,11 @@
 //! A server that serves two connections from two caches at the same time, although it says
 //! that all connections see one (`CAN_MULTI_CONN`), is not found out.
 
+mod account;
 mod cached;
 mod debt;
 
+pub use account::{Legacy, Line, Loss, Past, Server};
 pub use cached::Cached;
 pub use debt::Debt;
 
@@ -159,6 +161,11 @@ impl Durability {
                 .filter(|(_, last)| *last > flush.sent)
                 .map(|(first, last)| (first.max(flush.sent), last));
         }
+    }
+
+    /// Whether writes were answered that no flush has covered, on connections that are up.
+    pub fn has_unflushed(&self) -> bool {
+        self.connections.iter().any(|connection| connection.unflushed.is_some())
     }
 
     /// A connection is lost. Says whether the server may have forgotten writes with it.

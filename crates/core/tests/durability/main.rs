@@ -10,6 +10,8 @@
 #[path = "../random/mod.rs"]
 mod random;
 
+mod killed;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use random::Random;

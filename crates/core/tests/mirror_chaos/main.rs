@@ -291,6 +291,21 @@ fn what_a_source_has_forgotten_the_destination_has_not_either() {
     run("source forgets", with_a_forgetful_source);
 }
 
+/// A world in which the source's server drops at each kill what nobody had flushed.
+fn with_a_dropping_source(random: &mut Random) -> Setup {
+    Setup {
+        source_forgets: if random.one_in(2) { 200 } else { 0 },
+        source_drops: true,
+        kills: 100,
+        ..with_a_forgetful_source(random)
+    }
+}
+
+#[test]
+fn what_a_source_drops_when_the_daemon_is_killed_its_copy_does_not_keep() {
+    run("source drops", with_a_dropping_source);
+}
+
 #[test]
 fn a_copy_that_others_wrote_to_while_it_stood_still_is_made_equal_again() {
     run("others in pauses", |random| Setup {
@@ -420,6 +435,11 @@ fn a_write_of_somebody_else_that_is_taken_for_a_loss_is_caught() {
 #[test]
 fn a_loss_of_the_source_that_is_not_told_is_caught() {
     is_caught(Mistake::SourceLossNotTold, &LOST, with_a_forgetful_source);
+}
+
+#[test]
+fn a_source_that_dropped_writes_at_a_kill_and_is_believed_is_caught() {
+    is_caught(Mistake::DroppedSourceBelieved, &LOST, with_a_dropping_source);
 }
 
 #[test]

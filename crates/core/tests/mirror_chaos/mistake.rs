@@ -25,6 +25,9 @@ pub(crate) enum Mistake {
     ForeignWriteTakenForLoss,
     /// That the source's storage has lost something is not told.
     SourceLossNotTold,
+    /// A map that is found after a kill is believed although the source's server may have
+    /// dropped writes with the daemon's connection.
+    DroppedSourceBelieved,
     /// What others wrote to the destination while the migration stood still is not asked for
     /// before it goes on.
     WritesWhilePausedForgotten,

@@ -69,6 +69,9 @@ pub(crate) struct Setup {
     pub(crate) foreign: u64,
     /// The source's storage loses what it was not made to keep, and the driver sees it.
     pub(crate) source_forgets: u64,
+    /// The source is on a server that drops with the daemon's connection what it was not
+    /// made to keep.
+    pub(crate) source_drops: bool,
     /// Others write to the destination while the migration stands still.
     pub(crate) foreign_while_paused: u64,
     /// How long the destination is left without a flush.
@@ -118,6 +121,7 @@ impl Setup {
             meddling: 0,
             foreign: 0,
             source_forgets: 0,
+            source_drops: false,
             foreign_while_paused: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sterna_core::durability::Loss;
 use sterna_core::qos::{Cost, Pool};
 
 use super::Core;
@@ -113,6 +114,21 @@ impl Core {
         self.drop_idle_images(cx);
     }
 
+    /// Lets all images go with the disk. What clients were answered in the one that is the
+    /// truth is made durable, if that can be had soon.
+    pub(super) fn leave_images(&mut self, cx: &mut Cx) {
+        let current = self.current;
+        for held in &mut self.images {
+            if !std::mem::replace(&mut held.closing, true) {
+                match held.number == current {
+                    true => held.image.take_leave(cx),
+                    false => held.image.close(cx),
+                }
+            }
+        }
+        self.drop_idle_images(cx);
+    }
+
     /// Ends an image's operations early, where they wait for a server.
     pub(crate) fn abort_image(&mut self, cx: &mut Cx, number: u16) {
         if let Some(held) = self.held(number) {
@@ -125,7 +141,7 @@ impl Core {
     pub(crate) fn has_forgotten(&mut self, cx: &Cx, number: u16) -> bool {
         let forgot = self.held(number).is_some_and(|held| held.image.has_forgotten());
         if forgot && number == self.current {
-            self.promise.forgotten(cx.now, &self.name);
+            self.promise.lose(cx.now, &self.name, Loss::ServerAway);
         }
         forgot
     }

@@ -56,6 +56,7 @@ mod watch;
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use sterna_core::qos::Cost;
 use sterna_core::{DiskId, Nanos};
@@ -71,6 +72,7 @@ use self::promise::Promise;
 use self::waiting::Waiting;
 pub(crate) use self::waiting::{Entry, Strain};
 use self::watch::Watches;
+use crate::account::Account;
 use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
@@ -433,6 +435,12 @@ impl Core {
         }
     }
 
+    /// Where it is kept from now on what clients are still to be told; what a daemon before
+    /// has left there, they are told now.
+    pub(crate) fn take_account(&mut self, now: Nanos, account: Arc<Account>) {
+        self.promise.take_account(now, &self.name, account);
+    }
+
     /// A client that is there asks for something, or says good-bye.
     pub(crate) fn hears(&mut self, client: Client) {
         self.promise.asks(client);
@@ -554,9 +562,7 @@ impl Core {
         if self.connections > 0 || !self.requests.is_empty() {
             return false;
         }
-        for number in self.images.iter().map(|held| held.number).collect::<Vec<_>>() {
-            self.close_image(cx, number);
-        }
+        self.leave_images(cx);
         self.images.is_empty()
     }
 }

@@ -3,9 +3,9 @@
 //! A flush that is acknowledged says: all that was answered before is there after a loss of
 //! power. Two things make that untrue although the image has answered well.
 //!
-//! - **The server behind the image forgot** (`Image::has_forgotten`): the next flush
-//!   fails, once for each loss ([`Debt`]). What is written from then on is as durable as
-//!   ever.
+//! - **The server behind the image forgot** (`Image::has_forgotten`), or may have done so
+//!   when a daemon before ended ([`Loss`]): the next flush fails, once for each loss
+//!   ([`Debt`]). What is written from then on is as durable as ever.
 //! - **A flush failed for which there is no second try** (`Image::has_lost`): the kernel
 //!   takes the pages that it could not write for clean, so every later success may be a lie.
 //!   No flush is acknowledged any more until the disk has another image: it is moved, or
@@ -21,13 +21,17 @@
 //! gone, or its host has, and then another one comes and sends the flush again. So who was
 //! told has *heard* it when it asks for something after that. Until then the flushes of all
 //! others fail as well; and if none of those who were told has asked for anything when the
-//! last of them goes, it is as if nobody had been told. What remains: what a client had
+//! last of them goes, it is as if nobody had been told. Until it is heard the loss is in the
+//! disk's account, so that a daemon after this one tells it. What remains: what a client had
 //! sent before it went, and we read only after our answer, passes for a sign of life.
 
+use std::sync::Arc;
+
 use sterna_core::Nanos;
-use sterna_core::durability::Debt;
+use sterna_core::durability::{Debt, Loss};
 
 use super::Client;
+use crate::account::Account;
 use crate::image::{ImageOp, ImageResult};
 use crate::io::Errno;
 use crate::troubles::{Trouble, TroubleKind};
@@ -41,10 +45,12 @@ pub(super) struct Promise {
     debt: Debt,
     /// Who was told of the last loss, while none of them has asked for anything since.
     told: Vec<Client>,
-    /// When the server last forgot.
-    forgot: Option<Nanos>,
+    /// When writes may last have been lost, and why.
+    forgot: Option<(Nanos, Loss)>,
     /// Since when no flush is acknowledged.
     broken: Option<Nanos>,
+    /// Where it is kept what clients are still to be told.
+    account: Option<Arc<Account>>,
 }
 
 impl Promise {
@@ -53,22 +59,61 @@ impl Promise {
         self.debt.now()
     }
 
-    /// The server behind the disk's image may have lost writes.
-    pub(super) fn forgotten(&mut self, now: Nanos, disk: &str) {
+    /// From now on what clients are still to be told is kept there, if there was no such
+    /// place before; and what a daemon before has left to tell is owed.
+    pub(super) fn take_account(&mut self, now: Nanos, disk: &str, account: Arc<Account>) {
+        if self.account.is_some() {
+            return;
+        }
+        let left = account.left();
+        self.account = Some(account);
+        if let Some(why) = left {
+            self.lose(now, disk, why);
+        }
+    }
+
+    /// Writes that clients were answered may be lost.
+    pub(super) fn lose(&mut self, now: Nanos, disk: &str, why: Loss) {
         self.debt.lost();
-        self.forgot = Some(now);
+        self.forgot = Some((now, why));
+        self.note();
+        let happened = match why {
+            Loss::ServerAway => {
+                "the NBD server of the disk's datastore was away with acknowledged writes \
+                 that no client had flushed"
+            }
+            Loss::DaemonEnded => {
+                "the daemon before this one ended with acknowledged writes that no client \
+                 had flushed, and the NBD server of the disk's datastore may drop such \
+                 writes with the connection"
+            }
+            Loss::Unknown => {
+                "the daemon before this one ended, and whether the NBD server of the disk's \
+                 datastore then had acknowledged writes that no client had flushed is not \
+                 known"
+            }
+        };
         tracing::error!(
             disk,
-            "the NBD server of the disk's datastore was away with acknowledged writes \
-             that no client had flushed: these writes may be lost; the disk's next flush \
-             fails, so that its file systems and databases notice"
+            "{happened}: these writes may be lost; the disk's next flush fails, so that \
+             its file systems and databases notice"
         );
+    }
+
+    /// Has the account say what clients are still to be told.
+    fn note(&self) {
+        if let Some(account) = &self.account {
+            let open = self.debt.is_owed() || !self.told.is_empty();
+            let why = self.forgot.map(|(_, why)| why);
+            account.owes(why.filter(|_| open));
+        }
     }
 
     /// A client asks for something: it has heard what it was told.
     pub(super) fn asks(&mut self, client: Client) {
         if self.told.contains(&client) {
             self.told.clear();
+            self.note();
         }
     }
 
@@ -78,6 +123,7 @@ impl Promise {
         self.told.retain(|told| *told != client);
         if before > 0 && self.told.is_empty() {
             self.debt.lost();
+            self.note();
         }
     }
 
@@ -115,6 +161,7 @@ impl Promise {
         if self.debt.settle(promised) || unheard {
             if !self.told.contains(&client) {
                 self.told.push(client);
+                self.note();
             }
             return Err(Errno(libc::EIO));
         }
@@ -127,8 +174,9 @@ impl Promise {
     /// What somebody should look at.
     pub(super) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
         let told = !self.debt.is_owed();
-        let forgot = self.forgot.filter(|since| now.since(*since) < SHOWN);
-        let forgot = forgot.map(|since| (since, TroubleKind::Forgot { told }));
+        let forgot = self.forgot.filter(|(since, _)| now.since(*since) < SHOWN);
+        let forgot =
+            forgot.map(|(since, why)| (since, TroubleKind::Forgot { told, why }));
         let broken = self.broken.map(|since| (since, TroubleKind::CannotFlush));
         let trouble = move |(since, kind)| Trouble { kind, age: now.since(since).into() };
         forgot.into_iter().chain(broken).map(trouble)
@@ -152,6 +200,7 @@ mod tests {
 
     const FAILS: ImageResult = Err(Errno(libc::EIO));
 
+    const AWAY: Loss = Loss::ServerAway;
     const OLD: Client = Client::Connection(1);
     const NEW: Client = Client::Connection(2);
 
@@ -173,7 +222,7 @@ mod tests {
     fn after_a_loss_one_flush_fails_and_nothing_else() {
         let mut promise = Promise::default();
         assert_eq!(flush(&mut promise), Ok(Done::Ok));
-        promise.forgotten(Nanos(1), "db");
+        promise.lose(Nanos(1), "db", AWAY);
         let began = promise.now();
         let answer =
             |promise: &mut Promise, op| promise.answer(OLD, &op, began, Ok(Done::Ok));
@@ -191,7 +240,7 @@ mod tests {
                 promise.answer(OLD, &zero(true), promise.now(), refused.clone())
             };
             assert_eq!(answer(&mut promise), refused);
-            promise.forgotten(Nanos(1), "db");
+            promise.lose(Nanos(1), "db", AWAY);
             assert_eq!(answer(&mut promise), FAILS);
             assert_eq!(answer(&mut promise), refused);
         }
@@ -202,7 +251,7 @@ mod tests {
         for notices_first in [true, false] {
             let mut promise = Promise::default();
             let began = promise.now();
-            promise.forgotten(Nanos(1), "db");
+            promise.lose(Nanos(1), "db", AWAY);
             // The flush is sent again on another connection, and then the first is answered.
             promise.asks(NEW);
             let again = promise.now();
@@ -225,12 +274,12 @@ mod tests {
     #[test]
     fn a_loss_that_nobody_has_heard_of_is_owed_again() {
         let mut promise = Promise::default();
-        promise.forgotten(Nanos(1), "db");
+        promise.lose(Nanos(1), "db", AWAY);
         assert_eq!(flush_of(OLD, &mut promise), FAILS);
         promise.leaves(NEW);
         promise.leaves(OLD);
         let mut kinds = promise.troubles(Nanos(2)).map(|trouble| trouble.kind);
-        assert_eq!(kinds.next(), Some(TroubleKind::Forgot { told: false }));
+        assert_eq!(kinds.next(), Some(TroubleKind::Forgot { told: false, why: AWAY }));
         drop(kinds);
         assert_eq!(flush_of(NEW, &mut promise), FAILS);
         assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
@@ -256,13 +305,19 @@ mod tests {
     #[test]
     fn a_loss_moves_along_and_is_shown_for_a_day() {
         let mut promise = Promise::default();
-        promise.forgotten(Nanos(0), "db");
+        promise.lose(Nanos(0), "db", AWAY);
         promise.moved();
         let shown = |promise: &Promise, at| promise.troubles(at).next().map(|it| it.kind);
         let (soon, later) = (Nanos::from_secs(60), Nanos::from_secs(25 * 3600));
-        assert_eq!(shown(&promise, soon), Some(TroubleKind::Forgot { told: false }));
+        assert_eq!(
+            shown(&promise, soon),
+            Some(TroubleKind::Forgot { told: false, why: AWAY })
+        );
         assert_eq!(flush(&mut promise), FAILS);
-        assert_eq!(shown(&promise, soon), Some(TroubleKind::Forgot { told: true }));
+        assert_eq!(
+            shown(&promise, soon),
+            Some(TroubleKind::Forgot { told: true, why: AWAY })
+        );
         assert_eq!(shown(&promise, later), None);
     }
 }

@@ -16,6 +16,7 @@ use sterna_core::mirror::{
 };
 
 use super::{Engine, EngineError};
+use crate::account::Account;
 use crate::disk::Placed;
 use crate::image::{self, HeldFile, Image, OpenError, Opened};
 use crate::mirror::{
@@ -78,15 +79,17 @@ impl Engine {
         if busy {
             return Err(MigrateError::Migrating);
         }
-        let placed = open_destination(migration)?;
+        let (placed, account) = self.open_destination(migration, size)?;
         self.note_locks(&migration.budget);
-        check_size(&*placed.image, size)?;
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
         let migrations = Arc::clone(&self.0.migrations);
         let started = self.on_disk(disk, move |state, cx| {
             if state.is_mirrored() {
                 return Err(MigrateError::Migrating);
+            }
+            if let Some(account) = account {
+                state.core.take_account(cx.now, account);
             }
             let destination = state.core.add_image(cx, placed);
             let core = &mut state.core;
@@ -119,11 +122,13 @@ impl Engine {
 
     /// Opens the destination of a migration anew that has let go of it. Blocks.
     pub fn come_back(&self, migration: &MigrationSpec) -> Result<(), MigrateError> {
-        let placed = open_destination(migration)?;
-        let disk = migration.disk;
-        check_size(&*placed.image, self.on_disk(disk, |disk, _| disk.core.size)?)?;
+        let size = self.on_disk(migration.disk, |disk, _| disk.core.size)?;
+        let (placed, account) = self.open_destination(migration, size)?;
         let found = origin::found(&migration.destination);
         self.on_driver(migration.id, move |driver, core, cx| {
+            if let Some(account) = account {
+                core.take_account(cx.now, account);
+            }
             driver.come_back(core, cx, placed, &found);
         })
     }
@@ -183,6 +188,25 @@ impl Engine {
         self.on_driver(id, |driver, _, _| driver.findings())
     }
 
+    /// Opens the destination; gives the disk's account with it, if that is at a server.
+    fn open_destination(
+        &self,
+        migration: &MigrationSpec,
+        size: u64,
+    ) -> Result<(Placed, Option<Arc<Account>>), MigrateError> {
+        if let Some(path) = image::written_by_others(&migration.destination) {
+            return Err(MigrateError::WrittenByOthers(path.into()));
+        }
+        let budget = &migration.budget;
+        let mut opened = image::open(&migration.destination, budget.crew())?;
+        check_size(&*opened, size)?;
+        let account = self.0.accounts.add(migration.disk, &mut *opened)?;
+        let image = image::slowed(opened, budget);
+        let pool = Arc::clone(budget.pool());
+        let placed = Placed { image, pool, keeps_room: !migration.options.thin };
+        Ok((placed, account))
+    }
+
     fn tell(&self, id: MigrationId, message: Message) -> Result<(), MigrateError> {
         self.on_driver(id, move |driver, core, cx| driver.message(core, cx, message))
     }
@@ -204,16 +228,6 @@ impl Engine {
             MigrateError::Unknown(id)
         })
     }
-}
-
-fn open_destination(migration: &MigrationSpec) -> Result<Placed, MigrateError> {
-    if let Some(path) = image::written_by_others(&migration.destination) {
-        return Err(MigrateError::WrittenByOthers(path.into()));
-    }
-    let opened = image::open(&migration.destination, migration.budget.crew())?;
-    let image = image::slowed(opened, &migration.budget);
-    let pool = Arc::clone(migration.budget.pool());
-    Ok(Placed { image, pool, keeps_room: !migration.options.thin })
 }
 
 fn check_size(opened: &dyn Opened, disk: u64) -> Result<(), MigrateError> {

@@ -8,6 +8,7 @@
 //! of their own: moves (`migrate`), service levels (`qos_control`), how disks fare
 //! (`figures`), and reads that are looked for (`watching`).
 
+mod accounts;
 mod error;
 mod figures;
 mod migrate;
@@ -23,11 +24,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use crate::account::{Account, AccountSpec};
 use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
 use crate::disk::{Disk, Placed};
 use crate::export::vhost::{Served, Server};
-use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec};
+use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec, Opened};
 use crate::io::{self, IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::Mailbox;
@@ -35,6 +37,7 @@ use crate::qos;
 use crate::reactor::{Reactor, Shared, TurnedAway};
 use sterna_core::DiskId;
 
+use accounts::Accounts;
 pub use error::EngineError;
 pub use migrate::MigrateError;
 use migrations::Migrations;
@@ -97,6 +100,9 @@ pub struct DiskSpec {
     /// Whether its image keeps the room that it has, also where a client discards: it
     /// is zeroed in place then.
     pub keeps_room: bool,
+    /// Where it is kept what its clients are owed, beyond the end of the daemon; without it
+    /// that ends with the daemon.
+    pub account: Option<AccountSpec>,
 }
 
 /// The data path: serves disks over NBD and moves them. Cheap to clone; when
@@ -109,6 +115,7 @@ struct Inner {
     kind: IoKind,
     threads: Mutex<Vec<JoinHandle<()>>>,
     migrations: Arc<Migrations>,
+    accounts: Accounts,
     /// The sockets for virtual machines.
     servers: Mutex<HashMap<DiskId, Vec<Server>>>,
 }
@@ -143,6 +150,7 @@ impl Engine {
             kind: IoKind { name: "", reason: None },
             threads: Mutex::new(Vec::new()),
             migrations: Arc::default(),
+            accounts: Accounts::default(),
             servers: Mutex::default(),
         };
         for number in 0..reactors {
@@ -187,7 +195,8 @@ impl Engine {
 
     /// Opens a disk's image and serves the disk under its name.
     pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
-        let DiskSpec { id, name, size, image, budget, unnamed, keeps_room } = disk;
+        let DiskSpec { id, name, size, image, budget, unnamed, keeps_room, account } =
+            disk;
         if size == 0 || !size.is_multiple_of(u64::from(crate::directory::BLOCK_MIN)) {
             return Err(EngineError::BadSize(size));
         }
@@ -198,13 +207,17 @@ impl Engine {
         })?;
         let attached = image::open(&image, budget.crew())
             .map_err(EngineError::from)
-            .and_then(|image| {
+            .and_then(|mut image| {
                 self.note_locks(&budget);
+                check_size(&*image, size)?;
+                let account = self.0.accounts.take_up(id, account, &mut *image)?;
                 let image = image::slowed(image, &budget);
                 let pool = Arc::clone(budget.pool());
-                self.place(id, &name, size, Placed { image, pool, keeps_room })
+                let placed = Placed { image, pool, keeps_room };
+                self.place(id, &name, size, placed, account)
             });
         if attached.is_err() {
+            self.0.accounts.forget(id);
             directory.remove(id);
         }
         attached
@@ -216,16 +229,15 @@ impl Engine {
         name: &str,
         size: u64,
         image: Placed,
+        account: Option<Arc<Account>>,
     ) -> Result<(), EngineError> {
-        if image.image.size() < size {
-            return Err(EngineError::TooSmall { image: image.image.size(), disk: size });
-        }
         let directory = &self.0.shared.directory;
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
         let called = name.to_owned();
-        let (place, info) =
-            self.call(reactor, move |reactor| reactor.attach(id, called, size, image))?;
+        let (place, info) = self.call(reactor, move |reactor| {
+            reactor.attach(id, called, size, image, account)
+        })?;
         tracing::info!(
             name,
             reactor,
@@ -293,6 +305,7 @@ impl Engine {
         });
         let gone = gone.recv().map_err(|_| EngineError::Stopped);
         io::closed();
+        self.0.accounts.end(disk);
         directory.remove(disk);
         gone
     }
@@ -388,6 +401,7 @@ impl Inner {
                 tracing::error!("a reactor has panicked");
             }
         }
+        self.accounts.end_all();
     }
 }
 
@@ -395,6 +409,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn check_size(image: &dyn Opened, disk: u64) -> Result<(), EngineError> {
+    let image = image.size();
+    if image < disk { Err(EngineError::TooSmall { image, disk }) } else { Ok(()) }
 }
 
 fn start_reactor(

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use sterna_core::Nanos;
+use sterna_core::durability::Server;
 
 use super::{
     Cx, HeldFile, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token,
 };
+use crate::account::Line;
 use crate::io::{Completion, Errno, ImageId};
 use crate::timer::Alarm;
 
@@ -71,6 +73,14 @@ struct OpenedUnder<F> {
 impl<L: Layer + 'static, F: FnOnce() -> L + Send> Opened for OpenedUnder<F> {
     fn size(&self) -> u64 {
         self.inner.size()
+    }
+
+    fn server(&self) -> Option<Server> {
+        self.inner.server()
+    }
+
+    fn keep(&mut self, line: Line) {
+        self.inner.keep(line);
     }
 
     fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
@@ -177,6 +187,11 @@ impl<L: Layer> Image for Under<L> {
 
     fn close(&mut self, cx: &mut Cx) {
         self.below(cx, |inner, cx| inner.close(cx));
+        self.advance(cx);
+    }
+
+    fn take_leave(&mut self, cx: &mut Cx) {
+        self.below(cx, |inner, cx| inner.take_leave(cx));
         self.advance(cx);
     }
 

@@ -39,9 +39,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sterna_core::durability::Server;
 use sterna_core::qos::Cost;
 use sterna_core::{ByteRange, Nanos};
 
+use crate::account::Line;
 use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, Crew, Errno, ImageId, Io, Stored, Token};
 use crate::qos::{Copied, Qos};
@@ -283,6 +285,12 @@ pub(crate) trait Image {
         let _ = cx;
     }
 
+    /// As `close`, of an image that goes on to be the truth: what was answered is made
+    /// durable before, if that can be had soon.
+    fn take_leave(&mut self, cx: &mut Cx) {
+        self.close(cx);
+    }
+
     /// Nothing of this image is in flight, neither operations nor its own.
     fn idle(&self) -> bool {
         self.in_flight() == 0
@@ -293,6 +301,16 @@ pub(crate) trait Image {
 pub(crate) trait Opened: Send {
     /// Its size in bytes.
     fn size(&self) -> u64;
+
+    /// The server that it is on, if it is no file.
+    fn server(&self) -> Option<Server> {
+        None
+    }
+
+    /// Has it note in a line of its disk's account whether writes are unflushed.
+    fn keep(&mut self, line: Line) {
+        drop(line);
+    }
 
     /// Makes it work on the calling reactor. All its tokens must carry
     /// `Owner::Image(id)`.

@@ -1,6 +1,9 @@
 //! What letters to a reactor do: disks come and go, and the reactor ends.
 
+use std::sync::Arc;
+
 use super::{MAILBOX, Reactor};
+use crate::account::Account;
 use crate::directory::Place;
 use crate::disk::{Disk, Placed};
 use crate::image::{Cx, Image, ImageInfo};
@@ -29,11 +32,15 @@ impl Reactor {
         name: String,
         size: u64,
         image: Placed,
+        account: Option<Arc<Account>>,
     ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
         let mut disk = Disk::new(key, id, name, size);
         let image = disk.core.add_image(&mut self.cx, image);
         disk.core.set_current(&mut self.cx, image);
+        if let Some(account) = account {
+            disk.core.take_account(self.cx.now, account);
+        }
         let info = disk.core.image(image).map(Image::info).expect("just added");
         let inserted = self.disks.insert(disk);
         debug_assert_eq!(inserted, key);

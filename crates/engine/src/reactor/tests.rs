@@ -95,7 +95,7 @@ impl Reactor {
     /// A disk whose image is at this datastore.
     fn disk_at(&mut self, pool: &Arc<Datastore>, image: &Asked) -> u32 {
         let image = placed(pool, image);
-        self.attach(DiskId(1), "disk".into(), SIZE, image).0.index
+        self.attach(DiskId(1), "disk".into(), SIZE, image, None).0.index
     }
 
     /// A client that has sent reads of these lengths; gives its end.

@@ -55,6 +55,7 @@ impl Stage {
             budget,
             unnamed: false,
             keeps_room: false,
+            account: None,
         }
     }
 

@@ -143,6 +143,7 @@ fn a_disk_behind_an_nbd_server_is_a_disk_as_well() {
                 budget,
                 unnamed: false,
                 keeps_room: false,
+                account: None,
             })
             .unwrap();
         let socket = far.directory.path().join("machine.sock");
@@ -511,6 +512,7 @@ fn a_write_that_hangs_does_not_land_on_what_is_written_after_the_disk_is_back() 
         budget,
         unnamed: false,
         keeps_room: false,
+        account: None,
     };
     engine.attach(disk).unwrap();
     let socket = far.directory.path().join("machine.sock");

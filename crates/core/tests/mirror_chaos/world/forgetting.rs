@@ -47,11 +47,16 @@ impl World {
 
     /// The source's server is gone for a moment.
     pub(super) fn source_forgets(&mut self) {
-        for (block, value) in self.images.source_forgets(&mut self.random, 2) {
-            self.guest.gives_up_block(self.clock, block, value);
-        }
+        self.source_loses();
         if self.setup.mistake != Some(Mistake::SourceLossNotTold) {
             self.tell(Event::SourceForgot);
+        }
+    }
+
+    /// What the guest has not flushed may be as it was before.
+    fn source_loses(&mut self) {
+        for (block, value) in self.images.source_forgets(&mut self.random, 2) {
+            self.guest.gives_up_block(self.clock, block, value);
         }
     }
 
@@ -120,6 +125,9 @@ impl World {
         }
         if self.setup.forgets_at_kill && self.random.one_in(2) {
             self.forget(2);
+        }
+        if self.setup.source_drops {
+            self.source_loses();
         }
         if !self.random.one_in(self.setup.foreign) {
             return;

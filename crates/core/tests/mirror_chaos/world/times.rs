@@ -113,10 +113,15 @@ impl World {
             wrote: times.wrote,
             copied,
         };
+        let believed = self.setup.mistake == Some(Mistake::DroppedSourceBelieved);
+        let source = match self.setup.source_drops && !believed {
+            true => Found::default(), // A server is never known again.
+            false => Found { origin: SOURCE, changed: Some(source_changed) },
+        };
         let present = Present {
             boot: [times.boot; 16],
             map: MAP,
-            source: Found { origin: SOURCE, changed: Some(source_changed) },
+            source,
             destination: Found { origin: DESTINATION, changed: Some(changed) },
             now: self.wall(),
         };

@@ -25,7 +25,12 @@
 //! writes no other flush would certainly cover; and a connection that is lost with
 //! unflushed writes makes `has_forgotten` true, and news, before any flush is answered
 //! that was under way. A server that takes no flush has promised nothing: there each
-//! lost connection that has written counts.
+//! lost connection that has written counts. Whether there are such writes is kept in the
+//! disk's account ([`crate::account`]) for the daemon after this one.
+//!
+//! **Leaving.** A server may drop with its connections what was not flushed. So the image
+//! that is a disk's truth is flushed before it is closed ([`leave`]), for [`LEAVE_WITHIN`]
+//! at most: what is still unflushed then stays in the account.
 //!
 //! **Requests that are sent again.** A server may still be working on a write of a
 //! connection that it has lost, while the same write arrives on a new one. So a newer write
@@ -42,6 +47,7 @@
 
 pub(crate) mod connect;
 mod flight;
+mod leave;
 mod link;
 mod replies;
 mod retry;
@@ -52,13 +58,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sterna_core::Nanos;
-use sterna_core::durability::{Durability, Goes};
+use sterna_core::durability::{Durability, Goes, Server};
 use sterna_nbd::{Command, TransmissionFlags, Uri};
 
 use super::{Cx, Done, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
+use crate::account::{self, Line};
 use crate::buffer::Slice;
 use crate::io::{Completion, Crew, Errno, Fd, ImageId, Op};
 use crate::slab::Slab;
+use crate::timer::Alarm;
 use connect::Connected;
 use flight::{Abilities, Flight, Part, Queue};
 use link::{HEADS_KEPT, Link, State};
@@ -81,6 +89,10 @@ const VIOLATIONS_MAX: u32 = 5;
 /// Requests in a message. More would leave the other connections idle.
 const BATCH: usize = 32;
 
+/// How long a server may take for the last flush. It must fit into the time that a daemon
+/// takes to end, with what is still under way before.
+const LEAVE_WITHIN: Nanos = Nanos::from_secs(4);
+
 /// The kinds of operations of a connection, in the low bits of a token's tag.
 const RECV: u32 = 0;
 const SEND: u32 = 1;
@@ -92,6 +104,7 @@ pub(crate) struct OpenedNbd {
     uri: Uri,
     crew: Arc<Crew>,
     connected: Connected,
+    line: Option<Line>,
 }
 
 impl OpenedNbd {
@@ -111,13 +124,24 @@ impl OpenedNbd {
                  {MIN_BLOCK_MAX}; export it with smaller blocks"
             )));
         }
-        Ok(OpenedNbd { uri: uri.clone(), crew: Arc::clone(crew), connected })
+        let (uri, crew) = (uri.clone(), Arc::clone(crew));
+        Ok(OpenedNbd { uri, crew, connected, line: None })
     }
 }
 
 impl Opened for OpenedNbd {
     fn size(&self) -> u64 {
         self.connected.negotiated.session.size
+    }
+
+    fn server(&self) -> Option<Server> {
+        let flags = self.connected.negotiated.session.flags;
+        let address = account::address(&self.uri.to_string());
+        Some(Server { address, shares: flags.has(TransmissionFlags::CAN_MULTI_CONN) })
+    }
+
+    fn keep(&mut self, line: Line) {
+        self.line = Some(line);
     }
 
     fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
@@ -156,15 +180,23 @@ struct NbdImage {
     durability: Durability,
     /// Writes may have been lost since this was last asked.
     forgotten: bool,
+    /// What a kill leaves of that, and of what is unflushed.
+    line: Option<Line>,
+    /// The server has unflushed writes of a daemon before. Which connection wrote them is of
+    /// no account: the first one answers for them.
+    inherits: bool,
+    /// When the last flush is given up.
+    leaving: Alarm,
 }
 
 impl NbdImage {
     fn start(opened: OpenedNbd, cx: &mut Cx, id: ImageId) -> NbdImage {
-        let OpenedNbd { uri, crew, connected } = opened;
+        let OpenedNbd { uri, crew, connected, line } = opened;
         let session = connected.negotiated.session;
         let several = session.flags.has(TransmissionFlags::CAN_MULTI_CONN);
         let links = if several { LINKS } else { 1 };
         let told = connected.negotiated.block_sizes_told;
+        let inherits = line.as_ref().is_some_and(Line::is_unflushed);
         let mut image = NbdImage {
             id,
             uri: Arc::new(uri),
@@ -181,6 +213,9 @@ impl NbdImage {
             counters: Counters::default(),
             durability: Durability::new(links),
             forgotten: false,
+            line,
+            inherits,
+            leaving: Alarm::default(),
             closing: false,
         };
         image.come_up(cx, 0, connected);
@@ -201,7 +236,9 @@ impl NbdImage {
         }
         let Some(flight) = self.flights.remove(key) else { return };
         let resent = flight.resent;
-        cx.finished.push((flight.ticket, flight.answer()));
+        if self.is_asked_for(cx, flight.ticket) {
+            cx.finished.push((flight.ticket, flight.answer()));
+        }
         if resent {
             // In their order, and each held back only by those before it.
             for (ticket, op) in std::mem::take(&mut self.held) {
@@ -378,6 +415,9 @@ impl NbdImage {
         link.outstanding = 0;
         link.proven = true;
         self.durability.came_up(at);
+        if std::mem::take(&mut self.inherits) {
+            self.durability.wrote(at);
+        }
         let back = !self.is_in_reach();
         self.links[at].state = State::Up;
         if back {
@@ -427,6 +467,9 @@ impl Image for NbdImage {
     }
 
     fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        if tag == leave::TIMER {
+            return self.leave_as_it_is(cx);
+        }
         let at = tag as usize;
         self.links[at].timer = None;
         self.connect(cx, at);
@@ -466,7 +509,12 @@ impl Image for NbdImage {
 
     fn close(&mut self, cx: &mut Cx) {
         self.closing = true;
+        self.close_line();
         self.say_goodbye(cx);
+    }
+
+    fn take_leave(&mut self, cx: &mut Cx) {
+        self.flush_last(cx);
     }
 
     fn idle(&self) -> bool {

@@ -182,8 +182,10 @@ impl NbdImage {
                 _ => {}
             }
         }
+        let sending = part.sending;
+        self.note();
         self.violations = 0;
-        if !part.sending {
+        if !sending {
             self.finish(cx, key);
         }
         Ok(())

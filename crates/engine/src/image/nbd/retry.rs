@@ -21,7 +21,12 @@ impl NbdImage {
         link.state = State::Ending;
         let forgotten = self.durability.lost(at);
         self.forgotten |= forgotten;
-        if (forgotten || !self.is_in_reach()) && !self.closing {
+        // Of an image that leaves, it is asked for as long as somebody is to be told.
+        let is_news = match self.closing {
+            true => forgotten && self.line.is_some(),
+            false => forgotten || !self.is_in_reach(),
+        };
+        if is_news {
             self.tell_news(cx);
         }
         let link = &mut self.links[at];

@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::memory::Memory;
+use crate::memory::Memory;
 
 /// How late the file may be: so much more is copied after the machine was started anew.
 const EVERY: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
 //! The region map: which regions both images share, in a file that outlives
 //! the process.
 //!
-//! The map is in two places. In `memory`, which outlives the process and not the machine:
-//! setting a region is one 8-byte store there, so it takes no I/O and waits for no disk,
-//! and a process that is killed at any instruction leaves every word whole. And in a file
-//! in the state directory, which a thread brings up to date (see `keeper`): its words may
+//! The map is in two places. In `crate::memory`, which outlives the process and not the
+//! machine: setting a region is one 8-byte store there, so it takes no I/O and waits for no
+//! disk, and a process that is killed at any instruction leaves every word whole. And in a
+//! file in the state directory, which a thread brings up to date (see `keeper`): its words may
 //! be older than the images are, by any time.
 //!
 //! That is why the words of the file are believed of nothing ([`MapFile::believe`]):
@@ -41,7 +41,6 @@
 
 mod header;
 mod keeper;
-mod memory;
 mod words;
 
 use std::cell::Cell;
@@ -57,12 +56,12 @@ use sterna_core::mirror::{
 use sterna_core::{Bytes, DiskId, Nanos};
 
 use crate::boot::BootId;
+use crate::memory::{Memory, Name};
 use crate::origin;
 use crate::place;
 use crate::plain;
 use header::{HEADER_LEN, Header};
 use keeper::Keeper;
-use memory::Memory;
 use std::os::unix::fs::FileExt;
 use words::{PER_WORD, WORD, seal};
 
@@ -422,8 +421,8 @@ impl MapFile {
             return;
         }
         let word = seal(self.header.generation, index, self.states[index as usize]);
-        let stored = self.memory.store(memory::at(index), &word.to_le_bytes());
-        self.keeper.changed(memory::at(index));
+        let stored = self.memory.store(words::at(index), &word.to_le_bytes());
+        self.keeper.changed(words::at(index));
         self.see_to(stored);
     }
 
@@ -442,7 +441,7 @@ impl MapFile {
         let Err(error) = stored else { return };
         // The next one looks at the header first, and only at one with a name.
         let _ = self.memory.file().set_len(0);
-        Memory::remove(self.header.generation);
+        Memory::remove(Name::Map(self.header.generation));
         let path = self.path.display();
         tracing::warn!(%path, %error, "cannot keep the region map in memory");
         self.lost = Some(error);
@@ -471,7 +470,7 @@ impl MapFile {
 /// Makes the memory of a map that is so. The header comes last: without it the rest is
 /// nothing.
 fn new_memory(header: &Header, states: &[u32]) -> io::Result<Memory> {
-    let memory = Memory::create(header.generation, header.key.file_len())?;
+    let memory = Memory::create(Name::Map(header.generation), header.key.file_len())?;
     store_words(&memory, header, states)?;
     memory.store(0, &header.page())?;
     Ok(memory)
@@ -481,14 +480,14 @@ fn store_words(memory: &Memory, header: &Header, states: &[u32]) -> io::Result<(
     for (page, states) in (0..).zip(states.chunks(PAGE)) {
         let first = page * PAGE as u64;
         let sealed = words::sealed(header.generation, first, states);
-        memory.store(memory::at(first), &sealed)?;
+        memory.store(words::at(first), &sealed)?;
     }
     Ok(())
 }
 
 /// The memory that belongs to the file with this header, with its own, newer header.
 fn left_of(header: &Header) -> Option<(Memory, Header)> {
-    let memory = Memory::open(header.generation, header.key.file_len())?;
+    let memory = Memory::open(Name::Map(header.generation), header.key.file_len())?;
     let found = header::read(memory.file()).ok()?;
     let same = found.generation == header.generation && found.key == header.key;
     same.then_some((memory, found))
@@ -498,7 +497,7 @@ fn left_of(header: &Header) -> Option<(Memory, Header)> {
 fn forget(path: &Path) {
     let header = File::open(path).ok().and_then(|file| header::read(&file).ok());
     if let Some(header) = header {
-        Memory::remove(header.generation);
+        Memory::remove(Name::Map(header.generation));
     }
 }
 

@@ -62,7 +62,7 @@ fn directory() -> (Place, PathBuf) {
 /// The file in memory of the map at `path`.
 fn memory_of(path: &Path) -> PathBuf {
     let header = header::read(&File::open(path).unwrap()).unwrap();
-    memory::path(header.generation)
+    Name::Map(header.generation).path()
 }
 
 fn stored() -> impl Strategy<Value = Stored> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use sterna_core::Bytes;
 use sterna_core::mirror::{RegionMap, Stored};
 
-use super::header::Header;
+use super::header::{HEADER_LEN, Header};
 use super::{MapError, MapFile};
 
 /// Regions in a word.
@@ -40,6 +40,11 @@ impl MapFile {
     fn states(&self, index: u64) -> u32 {
         self.states[index as usize]
     }
+}
+
+/// Where a word is in the file.
+pub(super) fn at(index: u64) -> u64 {
+    HEADER_LEN as u64 + index * WORD
 }
 
 /// The words with these states from `first` on, as they are in the file.

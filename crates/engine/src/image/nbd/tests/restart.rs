@@ -109,6 +109,26 @@ fn a_server_that_was_flushed_has_nothing_to_forget() {
 }
 
 #[test]
+fn an_image_that_takes_leave_is_flushed_or_left_after_a_while() {
+    for stops in [false, true] {
+        let place = place();
+        let log = place.directory.path().join("log");
+        let logs = format!("logfile={}", log.display());
+        let server =
+            Server::nbdkit(&place.socket, &["--filter=log", "memory", "16M", &logs]);
+        let mut rig = Rig::open(IoChoice::Auto, &place.uri);
+        assert_eq!(rig.write(0, &[1; 4096], false), Ok(Done::Ok));
+        if stops {
+            server.suspend();
+        }
+        // Nothing of it stays, and nobody is answered.
+        rig.take_leave();
+        let flushed = std::fs::read_to_string(&log).unwrap().contains("Flush");
+        assert_eq!(flushed, !stops);
+    }
+}
+
+#[test]
 fn a_write_whose_first_part_was_answered_counts_before_it_is_done() {
     let place = place();
     let limits =

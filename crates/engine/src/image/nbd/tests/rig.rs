@@ -155,6 +155,16 @@ impl Rig {
     /// Closes the image, which must become idle and leave nothing behind.
     pub(super) fn close(mut self) {
         self.image.close(&mut self.cx);
+        self.becomes_idle();
+    }
+
+    /// The same of the image that is the disk's truth.
+    pub(super) fn take_leave(mut self) {
+        self.image.take_leave(&mut self.cx);
+        self.becomes_idle();
+    }
+
+    fn becomes_idle(mut self) {
         let end = Instant::now() + LONG;
         while !self.image.idle() {
             assert!(Instant::now() < end, "the image does not become idle");
@@ -231,8 +241,17 @@ impl Server {
 
     /// Asks the server to end.
     pub(super) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// It answers nothing any more.
+    pub(super) fn suspend(&self) {
+        self.signal("-STOP");
+    }
+
+    fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        Process::new("kill").args(["-TERM", &pid]).status().unwrap();
+        Process::new("kill").args([signal, &pid]).status().unwrap();
     }
 
     fn stop(&mut self) {

@@ -1,0 +1,225 @@
+//! What the next daemon owes a disk's clients, when one has ended.
+//!
+//! A daemon that is killed loses its connections to a server, and with them what it knew:
+//! that there were writes which it had answered and no flush had covered. Its clients go on
+//! with the next daemon, and take the answer to their next flush for an answer about all
+//! they have written. So each disk has an *account* that outlives its daemon: for each
+//! server, whether such writes are there, and whether clients are still to be told of a
+//! loss.
+//!
+//! # Rule
+//!
+//! - A server whose connections *share* one cache (`CAN_MULTI_CONN`) covers, with a flush on
+//!   any connection, what was written on all earlier ones. Nothing is lost with the daemon;
+//!   the next one *inherits* the writes, as if it had written them itself: a connection that
+//!   it loses before a flush may have lost them.
+//! - Any other server may drop with a connection what was not flushed on it, and a flush on
+//!   the next one says nothing of that. There the end of the daemon is a loss. It counts as
+//!   one, too, where only one of the two sessions says that connections share: then the
+//!   server is not what it was.
+//! - A loss that was known, and that no client is known to have heard of, is owed on.
+//! - A daemon that ends well flushes first, so it leaves nothing; where it could not, it
+//!   leaves what a killed one does.
+//! - The account is gone with the machine: so are the guests there. A client on another
+//!   machine is told nothing, whatever the datastore is: a loss of power takes what was not
+//!   flushed.
+//! - What cannot be read may have said anything: a flush that fails for nothing costs a look
+//!   at a file system, and one that succeeds for nothing costs data.
+
+/// Why writes that clients were answered may be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The server was away, or a connection to it.
+    ServerAway,
+    /// The daemon ended with them, and its connections.
+    DaemonEnded,
+    /// The daemon ended, and whether there were any is not known.
+    Unknown,
+}
+
+/// A server, as an image is connected to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// What its address comes to.
+    pub address: u32,
+    /// Whether its connections share one cache.
+    pub shares: bool,
+}
+
+/// What an account says of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Which, as it was then.
+    pub server: Server,
+    /// Whether it had answered writes that no flush had covered.
+    pub unflushed: bool,
+}
+
+/// What is found of the daemon that had a disk before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// No daemon has had it on a server, or the last one ended well.
+    Nothing,
+    /// The machine was started anew since then.
+    OtherBoot,
+    /// An account that is gone, damaged, or of something else.
+    Unreadable,
+    /// An account.
+    Account {
+        /// A loss that no client is known to have heard of.
+        owed: Option<Loss>,
+        /// The servers: the disk's, and during a move that of the copy.
+        lines: Vec<Line>,
+    },
+}
+
+/// What follows from it for the daemon that has the disk now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Legacy {
+    /// Clients are to be told of this.
+    pub owes: Option<Loss>,
+    /// The disk's server has answered writes that no flush has covered.
+    pub unflushed: bool,
+}
+
+impl Past {
+    /// What a daemon takes over that has the disk's image at this server now, or in a file.
+    pub fn legacy(&self, now: Option<Server>) -> Legacy {
+        match (self, now) {
+            (Past::Nothing | Past::OtherBoot, _) => Legacy::default(),
+            // A file keeps what was written to it, whoever had it open.
+            (Past::Unreadable, None) => Legacy::default(),
+            (Past::Unreadable, Some(now)) => unflushed(now.shares, Loss::Unknown),
+            (Past::Account { owed, lines }, now) => {
+                let legacy = now.map_or_else(Legacy::default, |now| of(lines, now));
+                Legacy { owes: owed.or(legacy.owes), ..legacy }
+            }
+        }
+    }
+}
+
+fn of(lines: &[Line], now: Server) -> Legacy {
+    let is_here = |line: &&Line| line.server.address == now.address;
+    let here = lines.iter().filter(is_here).count();
+    let mut open = lines.iter().filter(|line| line.unflushed);
+    match here {
+        // The image is where no daemon has had it: somebody has moved the account.
+        0 if open.next().is_some() => unflushed(now.shares, Loss::Unknown),
+        0 => Legacy::default(),
+        _ => {
+            let open: Vec<&Line> = open.filter(is_here).collect();
+            let shares = now.shares && open.iter().all(|line| line.server.shares);
+            match open.is_empty() {
+                true => Legacy::default(),
+                false => unflushed(shares, Loss::DaemonEnded),
+            }
+        }
+    }
+}
+
+/// What writes come to that no flush has covered.
+fn unflushed(shares: bool, loss: Loss) -> Legacy {
+    match shares {
+        true => Legacy { owes: None, unflushed: true },
+        false => Legacy { owes: Some(loss), unflushed: false },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: u32 = 7;
+    const THERE: u32 = 8;
+
+    fn server(address: u32, shares: bool) -> Server {
+        Server { address, shares }
+    }
+
+    fn line(address: u32, shares: bool, unflushed: bool) -> Line {
+        Line { server: server(address, shares), unflushed }
+    }
+
+    fn left(lines: &[Line]) -> Past {
+        Past::Account { owed: None, lines: lines.to_vec() }
+    }
+
+    const NOTHING: Legacy = Legacy { owes: None, unflushed: false };
+    const INHERITED: Legacy = Legacy { owes: None, unflushed: true };
+
+    fn owes(loss: Loss) -> Legacy {
+        Legacy { owes: Some(loss), unflushed: false }
+    }
+
+    #[test]
+    fn what_a_killed_daemon_leaves_depends_on_the_server_of_then_and_of_now() {
+        let lost = owes(Loss::DaemonEnded);
+        // Whether connections shared then, whether all was flushed, whether they share now.
+        let table = [
+            (false, true, false, lost),
+            (false, true, true, lost),
+            (true, true, false, lost),
+            (true, true, true, INHERITED),
+            (false, false, false, NOTHING),
+            (false, false, true, NOTHING),
+            (true, false, false, NOTHING),
+            (true, false, true, NOTHING),
+        ];
+        for (then, unflushed, now, legacy) in table {
+            let past = left(&[line(HERE, then, unflushed)]);
+            let found = past.legacy(Some(server(HERE, now)));
+            assert_eq!(found, legacy, "{then} {unflushed} {now}");
+        }
+    }
+
+    #[test]
+    fn after_a_good_end_or_another_boot_nothing_is_owed() {
+        for past in [Past::Nothing, Past::OtherBoot, left(&[])] {
+            for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
+                assert_eq!(past.legacy(now), NOTHING, "{past:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_counts_as_a_loss_where_there_may_have_been_one() {
+        let past = Past::Unreadable;
+        assert_eq!(past.legacy(Some(server(HERE, false))), owes(Loss::Unknown));
+        assert_eq!(past.legacy(Some(server(HERE, true))), INHERITED);
+        assert_eq!(past.legacy(None), NOTHING);
+    }
+
+    #[test]
+    fn during_a_move_the_image_that_is_the_truth_decides() {
+        let (open, flushed) = (line(HERE, false, true), line(THERE, false, false));
+        let past = left(&[open, flushed]);
+        assert_eq!(past.legacy(Some(server(HERE, false))), owes(Loss::DaemonEnded));
+        // The copy was flushed when it became the truth.
+        assert_eq!(past.legacy(Some(server(THERE, false))), NOTHING);
+        // The copy of a disk in a file is compared.
+        assert_eq!(left(&[open]).legacy(None), NOTHING);
+    }
+
+    #[test]
+    fn an_account_that_says_nothing_of_the_server_may_be_another_ones() {
+        let past = left(&[line(THERE, true, true)]);
+        assert_eq!(past.legacy(Some(server(HERE, false))), owes(Loss::Unknown));
+        assert_eq!(past.legacy(Some(server(HERE, true))), INHERITED);
+        let past = left(&[line(THERE, true, false)]);
+        assert_eq!(past.legacy(Some(server(HERE, false))), NOTHING);
+    }
+
+    #[test]
+    fn what_was_owed_is_owed_on_wherever_the_disk_is() {
+        for loss in [Loss::ServerAway, Loss::DaemonEnded, Loss::Unknown] {
+            for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
+                let lines = vec![line(HERE, true, true)];
+                let past = Past::Account { owed: Some(loss), lines };
+                let legacy = past.legacy(now);
+                assert_eq!(legacy.owes, Some(loss), "{now:?}");
+                // What the server has of the last one is its own matter.
+                assert_eq!(legacy.unflushed, now.is_some_and(|now| now.shares));
+            }
+        }
+    }
+}

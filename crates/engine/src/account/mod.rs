@@ -1,0 +1,238 @@
+//! A disk's account: whether its clients were answered what a server may drop, kept where a
+//! kill of the daemon leaves it. What follows from it is decided by
+//! [`sterna_core::durability`].
+//!
+//! The account is in two places, as a region map is. In `memory` are its words: one for what
+//! clients are still to be told, and a *line* for each server that an image of the disk is
+//! on. A word changes when the first write after a flush is answered, and when a flush has
+//! covered all; then it is one store into memory that is mapped, before anybody is answered.
+//! In the state directory is a file of 64 bytes (`record`) that names that memory and the
+//! boot, and is written when the daemon takes the disk up and when it ends well. It tells a
+//! memory that is gone from one that never was, and nothing waits for it on a reactor.
+//!
+//! Each word has the checksum of the account's generation, the word's place and its value,
+//! so a word of an older account, or in the wrong place, does not pass for one of ours.
+//!
+//! **Failure cases.** A record or a word that is damaged, a record of another disk, and a
+//! memory that is gone (`/dev/shm` was emptied, in a container that was made anew) make the
+//! account unreadable: on a server that may drop writes that counts as a loss. A record that
+//! cannot be written fails the opening of the image: the disk would be served without one.
+//! A disk whose image is a file needs no account, but for what clients are still to be told
+//! when it has come there from a server.
+
+mod record;
+mod words;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sterna_core::DiskId;
+use sterna_core::durability::{Legacy, Loss, Past, Server};
+
+use crate::boot::BootId;
+use crate::memory::{Memory, Name};
+use record::{Record, State};
+use words::Words;
+pub(crate) use words::address;
+
+/// Where a disk's account is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSpec {
+    /// Its file in the state directory.
+    pub path: PathBuf,
+    /// The present boot.
+    pub boot: BootId,
+}
+
+impl AccountSpec {
+    /// Whether there has been one.
+    pub(crate) fn is_there(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).is_ok()
+    }
+
+    /// Takes it away with its disk.
+    pub fn remove(&self) -> io::Result<()> {
+        if let Ok(Some(record)) = record::read(&self.path) {
+            Memory::remove(Name::Account(record.generation));
+        }
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The account of a disk that is served.
+#[derive(Debug)]
+pub(crate) struct Account {
+    path: PathBuf,
+    record: Record,
+    words: Words,
+    /// The lines that an image has, a bit each.
+    taken: AtomicU32,
+    /// What a daemon before has left to tell.
+    left: Option<Loss>,
+}
+
+impl Account {
+    /// Takes up the account of a disk, whose image is at this server now or in a file: what
+    /// a daemon before has left comes to what is given with it, and is kept until clients
+    /// have heard it. Blocks.
+    pub(crate) fn take_up(
+        spec: &AccountSpec,
+        disk: DiskId,
+        now: Option<Server>,
+    ) -> io::Result<(Arc<Account>, Option<Line>)> {
+        let (past, found) = left(spec, disk);
+        let Legacy { owes, unflushed } = past.legacy(now);
+        let (record, words) = match found {
+            Some(found) => found,
+            None => begin(spec, disk, owes)?,
+        };
+        // A kill at any of these leaves at least what there was.
+        words.set_owed(owes);
+        let old = words.lines_in_use();
+        let (path, taken) = (spec.path.clone(), AtomicU32::new(old));
+        let account = Arc::new(Account { path, record, words, taken, left: owes });
+        let line = now.map(|now| account.line(now, unflushed)).transpose()?;
+        for at in (0..words::LINES).filter(|at| old & 1 << at != 0) {
+            account.free(at);
+        }
+        Ok((account, line))
+    }
+
+    /// What a daemon before has left to tell clients.
+    pub(crate) fn left(&self) -> Option<Loss> {
+        self.left
+    }
+
+    /// Notes what clients are still to be told. A store to memory.
+    pub(crate) fn owes(&self, loss: Option<Loss>) {
+        self.words.set_owed(loss);
+    }
+
+    /// A line for an image at a server, which may have answered unflushed writes already.
+    pub(crate) fn line(
+        self: &Arc<Self>,
+        server: Server,
+        unflushed: bool,
+    ) -> io::Result<Line> {
+        for at in 0..words::LINES {
+            let bit = 1 << at;
+            if self.taken.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+                let [flushed, open] =
+                    [false, true].map(|is| self.words.sealed_line(at, server, is));
+                let account = Arc::clone(self);
+                let mut line = Line { account, at, flushed, open, unflushed };
+                line.store();
+                return Ok(line);
+            }
+        }
+        Err(io::Error::other("the disk has too many images at servers at once"))
+    }
+
+    fn free(&self, at: u32) {
+        self.words.free_line(at);
+        self.taken.fetch_and(!(1 << at), Ordering::Relaxed);
+    }
+
+    /// No client is served any more, and nothing is under way: if nothing is left to tell,
+    /// the next daemon finds nothing.
+    pub(crate) fn end(&self) {
+        if self.words.has_open() {
+            return;
+        }
+        let ended = Record { state: State::EndedWell, ..self.record };
+        match record::write_over(&self.path, &ended) {
+            Ok(()) => Memory::remove(Name::Account(self.record.generation)),
+            Err(error) => tracing::warn!(
+                path = %self.path.display(), %error,
+                "cannot note that all writes of a disk are flushed; the memory that says \
+                 so stays"
+            ),
+        }
+    }
+}
+
+/// A new account. Its record comes last: until then the one before counts.
+fn begin(
+    spec: &AccountSpec,
+    disk: DiskId,
+    owes: Option<Loss>,
+) -> io::Result<(Record, Words)> {
+    let generation = record::new_generation();
+    let record = Record { generation, disk, boot: spec.boot, state: State::Open };
+    let words = Words::create(generation, owes)?;
+    let written = record::write(&spec.path, &record);
+    if written.is_err() {
+        Memory::remove(Name::Account(generation));
+    }
+    written?;
+    Ok((record, words))
+}
+
+/// What a daemon before has left, and the memory of it if that can be gone on with.
+fn left(spec: &AccountSpec, disk: DiskId) -> (Past, Option<(Record, Words)>) {
+    let record = match record::read(&spec.path) {
+        Ok(Some(record)) if record.disk == disk => record,
+        Ok(None) => return (Past::Nothing, None),
+        Ok(Some(_)) | Err(_) => return (Past::Unreadable, None),
+    };
+    if record.boot != spec.boot {
+        return (Past::OtherBoot, None);
+    }
+    if record.state == State::EndedWell {
+        return (Past::Nothing, None);
+    }
+    match Words::open(record.generation).and_then(|words| Some((words.read()?, words))) {
+        Some((past, words)) => (past, Some((record, words))),
+        None => {
+            Memory::remove(Name::Account(record.generation));
+            (Past::Unreadable, None)
+        }
+    }
+}
+
+/// The line of an image in its disk's account. If the image goes with unflushed writes, and
+/// has not closed the line, it stays.
+#[derive(Debug)]
+pub(crate) struct Line {
+    account: Arc<Account>,
+    at: u32,
+    flushed: u64,
+    open: u64,
+    unflushed: bool,
+}
+
+impl Line {
+    /// Whether writes were answered that no flush has covered: noted before anybody is
+    /// answered.
+    pub(crate) fn set(&mut self, unflushed: bool) {
+        if unflushed != self.unflushed {
+            self.unflushed = unflushed;
+            self.store();
+        }
+    }
+
+    pub(crate) fn is_unflushed(&self) -> bool {
+        self.unflushed
+    }
+
+    fn store(&mut self) {
+        let word = if self.unflushed { self.open } else { self.flushed };
+        self.account.words.store_line(self.at, word);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.unflushed {
+            self.account.free(self.at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const DISK: DiskId = DiskId(9);
+const BOOT: BootId = BootId([3; 16]);
+/// One that drops with a connection what was not flushed on it.
+const DROPS: Server = Server { address: 7, shares: false };
+const SHARES: Server = Server { address: 7, shares: true };
+
+/// A place for an account, of which nothing stays in memory either.
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let directory = tempfile::tempdir().unwrap();
+        Place { directory }
+    }
+
+    fn spec(&self) -> AccountSpec {
+        AccountSpec { path: self.directory.path().join("account"), boot: BOOT }
+    }
+
+    /// A daemon takes the disk up.
+    fn take_up(&self, now: Option<Server>) -> (Arc<Account>, Option<Line>) {
+        Account::take_up(&self.spec(), DISK, now).unwrap()
+    }
+
+    /// What it finds.
+    fn finds(&self, now: Option<Server>) -> (Option<Loss>, bool) {
+        let (account, line) = self.take_up(now);
+        (account.left(), line.is_some_and(|line| line.is_unflushed()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.spec().remove().unwrap();
+    }
+}
+
+/// The daemon is killed: nothing of it is dropped in good order.
+fn kill((account, line): (Arc<Account>, Option<Line>)) {
+    std::mem::forget((account, line));
+}
+
+/// The file in memory of the account at `path`.
+fn memory_of(path: &Path) -> PathBuf {
+    let record = record::read(path).unwrap().unwrap();
+    Name::Account(record.generation).path()
+}
+
+#[test]
+fn a_kill_leaves_whether_writes_are_unflushed() {
+    let place = Place::new();
+    for (unflushed, found) in [(false, None), (true, Some(Loss::DaemonEnded))] {
+        let (account, mut line) = place.take_up(Some(DROPS));
+        line.as_mut().unwrap().set(true);
+        line.as_mut().unwrap().set(unflushed);
+        kill((account, line));
+        assert_eq!(place.finds(Some(DROPS)), (found, false));
+        // It is owed until somebody says that it was heard.
+        assert_eq!(place.finds(Some(DROPS)).0, found);
+        let (account, _line) = place.take_up(Some(DROPS));
+        account.owes(None);
+        drop(account);
+        assert_eq!(place.finds(Some(DROPS)).0, None);
+    }
+}
+
+#[test]
+fn what_a_server_has_for_all_connections_is_inherited_from_kill_to_kill() {
+    let place = Place::new();
+    let (account, mut line) = place.take_up(Some(SHARES));
+    line.as_mut().unwrap().set(true);
+    kill((account, line));
+    for _ in 0..3 {
+        let (account, line) = place.take_up(Some(SHARES));
+        assert_eq!(account.left(), None);
+        assert!(line.as_ref().is_some_and(Line::is_unflushed));
+        kill((account, line));
+    }
+    // The server is another one by now.
+    assert_eq!(place.finds(Some(DROPS)), (Some(Loss::DaemonEnded), false));
+}
+
+#[test]
+fn after_a_good_end_nothing_is_left_and_no_memory_is_needed() {
+    let place = Place::new();
+    let (account, line) = place.take_up(Some(DROPS));
+    let memory = memory_of(&place.spec().path);
+    assert!(memory.exists());
+    drop(line);
+    account.end();
+    assert!(!memory.exists());
+    assert_eq!(place.finds(Some(DROPS)), (None, false));
+    // What could not be flushed is left as by a kill.
+    let (account, mut line) = place.take_up(Some(DROPS));
+    line.as_mut().unwrap().set(true);
+    drop(line);
+    account.end();
+    assert_eq!(place.finds(Some(DROPS)).0, Some(Loss::DaemonEnded));
+}
+
+#[test]
+fn a_copy_has_a_line_of_its_own() {
+    let place = Place::new();
+    let copy = Server { address: 8, shares: false };
+    let (account, line) = place.take_up(Some(DROPS));
+    let mut of_copy = account.line(copy, false).unwrap();
+    of_copy.set(true);
+    kill((account, line));
+    std::mem::forget(of_copy);
+    assert_eq!(place.finds(Some(DROPS)), (None, false));
+}
+
+#[test]
+fn a_disk_has_lines_for_all_its_images_again_and_again() {
+    let place = Place::new();
+    let (account, _line) = place.take_up(Some(DROPS));
+    for _ in 0..100 {
+        let lines: Vec<Line> =
+            (1..words::LINES).map(|_| account.line(SHARES, false).unwrap()).collect();
+        assert!(account.line(SHARES, false).is_err());
+        drop(lines);
+    }
+}
+
+#[test]
+fn a_memory_that_is_gone_or_not_ours_counts_as_a_loss() {
+    let ways: [fn(&Path); 3] = [
+        |memory| fs::remove_file(memory).unwrap(),
+        |memory| {
+            let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+            fs::set_permissions(memory, all).unwrap();
+        },
+        |memory| fs::write(memory, [0; 4096]).unwrap(),
+    ];
+    for way in ways {
+        let place = Place::new();
+        kill(place.take_up(Some(DROPS)));
+        way(&memory_of(&place.spec().path));
+        assert_eq!(place.finds(Some(DROPS)), (Some(Loss::Unknown), false));
+    }
+}
+
+#[test]
+fn after_another_boot_nothing_is_known() {
+    let place = Place::new();
+    let (account, mut line) = place.take_up(Some(DROPS));
+    line.as_mut().unwrap().set(true);
+    kill((account, line));
+    fs::remove_file(memory_of(&place.spec().path)).unwrap();
+    let booted = AccountSpec { boot: BootId([4; 16]), ..place.spec() };
+    let (account, _line) = Account::take_up(&booted, DISK, Some(DROPS)).unwrap();
+    assert_eq!(account.left(), None);
+}
+
+#[test]
+fn an_account_of_another_disk_and_one_of_a_newer_sterna_are_not_believed() {
+    let place = Place::new();
+    kill(place.take_up(Some(DROPS)));
+    let first = memory_of(&place.spec().path);
+    let (account, _line) =
+        Account::take_up(&place.spec(), DiskId(10), Some(DROPS)).unwrap();
+    assert_eq!(account.left(), Some(Loss::Unknown));
+    let second = memory_of(&place.spec().path);
+    let mut bytes = fs::read(&place.spec().path).unwrap();
+    bytes[8] = 2;
+    let crc = crc32c::crc32c(&bytes[..60]);
+    bytes[60..].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&place.spec().path, bytes).unwrap();
+    assert_eq!(place.finds(Some(DROPS)).0, Some(Loss::Unknown));
+    // What nobody can read a name of is left to the machine's next start.
+    for memory in [first, second] {
+        fs::remove_file(memory).unwrap();
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_an_error() {
+    let nowhere = AccountSpec { path: "/nosuch/account".into(), boot: BOOT };
+    assert!(Account::take_up(&nowhere, DISK, Some(DROPS)).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_record_that_is_damaged_anywhere_is_not_believed(
+        at in 0..64_usize, bit in 0..8_u8, ended_well in any::<bool>(),
+    ) {
+        let place = Place::new();
+        let (account, line) = place.take_up(Some(DROPS));
+        let memory = memory_of(&place.spec().path);
+        drop(line);
+        if ended_well {
+            account.end();
+        }
+        let mut bytes = fs::read(&place.spec().path).unwrap();
+        bytes[at] ^= 1 << bit;
+        fs::write(&place.spec().path, bytes).unwrap();
+        prop_assert_eq!(place.finds(Some(DROPS)).0, Some(Loss::Unknown));
+        let _ = fs::remove_file(memory);
+    }
+
+    #[test]
+    fn a_word_that_is_damaged_is_not_believed(
+        word in 0..=words::LINES, bit in 0..64_u32,
+    ) {
+        let place = Place::new();
+        kill(place.take_up(Some(DROPS)));
+        let memory = memory_of(&place.spec().path);
+        let mut bytes = fs::read(&memory).unwrap();
+        bytes[(word * 8 + bit / 8) as usize] ^= 1 << (bit % 8);
+        fs::write(&memory, bytes).unwrap();
+        prop_assert_eq!(place.finds(Some(DROPS)).0, Some(Loss::Unknown));
+    }
+}

@@ -1,0 +1,73 @@
+//! The image's line in its disk's account, and its last flush.
+//!
+//! The last flush is an operation like any other, which nobody is answered. It covers what
+//! was answered before, as nothing is submitted any more. A server that does not answer it
+//! in time, or that is out of reach, is left as it is: the line then says that writes are
+//! unflushed. A server that takes no flush keeps what it has answered, as far as anybody
+//! can ask it to: leaving it in good order leaves nothing behind.
+
+use sterna_core::durability::Durability;
+use sterna_nbd::TransmissionFlags;
+
+use super::flight::Flight;
+use super::{LEAVE_WITHIN, NbdImage};
+use crate::image::{Cx, Image, ImageOp, Ticket, token};
+
+/// The ticket of the last flush.
+pub(super) const LAST: u64 = Ticket::NEWS - 1;
+/// The tag of its timer: beyond all connections, and no layer's.
+pub(super) const TIMER: u32 = 1 << 16;
+
+impl NbdImage {
+    /// Has the line say what is so.
+    pub(super) fn note(&mut self) {
+        if let Some(line) = &mut self.line {
+            line.set(self.forgotten || self.durability.has_unflushed());
+        }
+    }
+
+    /// Nobody will ask for the image any more.
+    pub(super) fn close_line(&mut self) {
+        if let Some(mut line) = self.line.take() {
+            line.set(false);
+        }
+    }
+
+    /// Closes the image when all that was answered is durable, or cannot be made so.
+    pub(super) fn flush_last(&mut self, cx: &mut Cx) {
+        self.closing = true;
+        if !self.able.has(TransmissionFlags::SEND_FLUSH) && !self.forgotten {
+            self.close_line();
+        } else if self.durability.has_unflushed() {
+            let at = cx.now.plus(LEAVE_WITHIN);
+            self.leaving.set(&mut cx.timers, Some(at), token(self.id, TIMER));
+            let ticket = Ticket { disk: self.id.disk, id: LAST };
+            let key = self.flights.insert(Flight::new(ticket, ImageOp::Flush));
+            self.advance(cx, key);
+            self.pump(cx);
+        }
+        self.say_goodbye(cx);
+    }
+
+    /// The last flush has taken for too long.
+    pub(super) fn leave_as_it_is(&mut self, cx: &mut Cx) {
+        self.leaving.fired();
+        tracing::warn!(
+            uri = %self.uri,
+            "the NBD server has not flushed a disk's last writes in time; they may be lost \
+             with the connection, and the disk's next flush fails then"
+        );
+        // These connections are not lost: the server may well have all of it.
+        self.durability = Durability::new(self.links.len());
+        self.abort(cx);
+        self.say_goodbye(cx);
+    }
+
+    /// An operation has ended. Says whether somebody is to be answered.
+    pub(super) fn is_asked_for(&mut self, cx: &mut Cx, ticket: Ticket) -> bool {
+        if ticket.id == LAST {
+            self.leaving.set(&mut cx.timers, None, token(self.id, TIMER));
+        }
+        ticket.id != LAST
+    }
+}
