@@ -204,7 +204,11 @@ fn compare(
             return Ok(kinship);
         }
     }
-    let data = first.data(size).stretches;
+    // If they are one place, both have their data at the same places.
+    let mut data = second.data(size).stretches;
+    if data.is_empty() {
+        data = first.data(size).stretches;
+    }
     for (read, stretch) in pick(size, &data, numbers).into_iter().enumerate() {
         let is_enough = read >= FEW && kinship == Kinship::Unknown;
         if is_enough || kinship == Kinship::Apart || Instant::now() > until {
@@ -212,7 +216,12 @@ fn compare(
         }
         kinship = kinship.max(look(&mut first, &mut second, &stretch)?);
     }
-    Ok(kinship)
+    // Bad sectors are few: a disk's place that can be read nowhere does not answer.
+    let reads = |at: &u64| first.read(&stretch(*at, size)).is_ok();
+    match kinship == Kinship::Unknown && !BEGINNINGS.iter().any(reads) {
+        true => Err(Fault::Resident),
+        false => Ok(kinship),
+    }
 }
 
 /// Reads a stretch of both places. Nothing is known of one that the first place cannot read.

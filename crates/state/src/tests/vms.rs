@@ -288,13 +288,15 @@ fn a_move_of_before_files_were_recorded_knows_none() {
     for step in &schema::STEPS[..19] {
         old.execute_batch(step).unwrap();
     }
-    old.execute_batch(
+    let guard = serde_json::to_string(&sterna_api::Guard::default()).unwrap();
+    let application = serde_json::to_string(&sterna_api::Application::default()).unwrap();
+    old.execute_batch(&format!(
         "PRAGMA application_id = 0x5354524E; PRAGMA user_version = 19;
          INSERT INTO vm_moves (id, vm, device, size, format, from_place, from_image,
          to_datastore, to_image, guard, step, paused, cancel, started, ended, application)
          VALUES (3, 'web', 'vda', 512, 'raw', 'fast', '/mnt/fast/web.raw', 'slow',
-         '/mnt/slow/web-vda-3.raw', '{}', 'completed', 0, 0, 9, 11, '{}')",
-    )
+         '/mnt/slow/web-vda-3.raw', '{guard}', 'completed', 0, 0, 9, 11, '{application}')",
+    ))
     .unwrap();
     drop(old);
     let kept = open(&dir).vm_move(3).unwrap().unwrap();
