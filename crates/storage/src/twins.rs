@@ -41,8 +41,6 @@ use crate::patience::Patience;
 const STRETCH: u64 = 4096;
 /// Where disks begin with something: partition tables, and the superblocks of file systems.
 const BEGINNINGS: [u64; 5] = [0, 4 << 10, 16 << 10, 64 << 10, 1 << 20];
-/// So many stretches are read if none of them says anything.
-const FEW: usize = 24;
 /// One of so many stretches is picked anywhere, and the others where there is data.
 const ANYWHERE: usize = 4;
 /// So many stretches are compared before two places count as one.
@@ -91,8 +89,10 @@ impl Storage {
         if residents.is_empty() || is_empty(to, store)? {
             return Ok(());
         }
+        let numbers: Arc<[u128]> = numbers()?.into();
         for resident in residents {
-            let is_alike = self.kinship(&resident, to, store)? == Kinship::Alike;
+            let is_alike =
+                self.kinship(&resident, to, store, numbers.clone())? == Kinship::Alike;
             if is_alike && !self.has_copied(&resident, to)? {
                 return Err(alike(&resident, to, how));
             }
@@ -126,12 +126,13 @@ impl Storage {
         resident: &Resident,
         to: &DatastoreHandle,
         store: &Arc<Datastore>,
+        numbers: Arc<[u128]>,
     ) -> Result<Kinship> {
         let there = resident.on.get().map_err(|_| incomparable(resident, to))?;
         let sizes =
             [Some(resident.size), there.size_at_opening(), store.size_at_opening()];
         let size = sizes.into_iter().flatten().min().unwrap_or(0);
-        let (numbers, store) = (numbers()?, store.clone());
+        let store = store.clone();
         let compared = Patience::default().ask(ASKING, move || {
             let visit = there.connected(|first| {
                 let second = store.connected(|second| second);
@@ -204,14 +205,13 @@ fn compare(
             return Ok(kinship);
         }
     }
-    // If they are one place, both have their data at the same places.
-    let mut data = second.data(size).stretches;
-    if data.is_empty() {
-        data = first.data(size).stretches;
-    }
-    for (read, stretch) in pick(size, &data, numbers).into_iter().enumerate() {
-        let is_enough = read >= FEW && kinship == Kinship::Unknown;
-        if is_enough || kinship == Kinship::Apart || Instant::now() > until {
+    // If they are one place, both have their data at the same places: what says more
+    // exactly where that is serves for both. Zeroes say nothing, so few are not enough.
+    let told = [first.data(size), second.data(size)].map(|it| it.stretches);
+    let told = told.into_iter().filter(|it| !it.is_empty());
+    let data = told.min_by_key(|it| sum(it)).unwrap_or_default();
+    for stretch in pick(size, &data, numbers) {
+        if kinship == Kinship::Apart || Instant::now() > until {
             break;
         }
         kinship = kinship.max(look(&mut first, &mut second, &stretch)?);
@@ -245,7 +245,7 @@ fn stretch(at: u64, size: u64) -> Range<u64> {
 /// Stretches of a place of that size, one for each number: most of them among its data, as
 /// far as that is known, and one of [`ANYWHERE`] anywhere.
 fn pick(size: u64, data: &[Range<u64>], numbers: &[u128]) -> Vec<Range<u64>> {
-    let sum: u64 = data.iter().map(|it| it.end - it.start).sum();
+    let sum = sum(data);
     let among = |number: u128| {
         let mut left = (number % u128::from(sum)) as u64;
         for extent in data {
@@ -262,6 +262,11 @@ fn pick(size: u64, data: &[Range<u64>], numbers: &[u128]) -> Vec<Range<u64>> {
         false => among(*number),
     };
     numbers.iter().enumerate().map(place).map(|at| stretch(at, size)).collect()
+}
+
+/// How many bytes there are in these stretches.
+fn sum(stretches: &[Range<u64>]) -> u64 {
+    stretches.iter().map(|it| it.end - it.start).sum()
 }
 
 fn numbers() -> Result<Vec<u128>> {
