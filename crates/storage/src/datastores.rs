@@ -86,8 +86,8 @@ impl Storage {
             mark: None,
         };
         let handle = self.new_handle(record.clone());
-        // A device says so before it is opened, and a server after it.
-        self.check_is_no_disk(&handle)?;
+        // First what tells so before it is opened: a device of a disk cannot be opened.
+        self.check_address(&handle)?;
         handle.open().map_err(|error| {
             error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;

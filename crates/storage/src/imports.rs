@@ -19,7 +19,7 @@ use crate::Storage;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
 use crate::handle::DatastoreHandle;
-use crate::itself::{ASKING, silent};
+use crate::itself::{ASKING, has_open, silent};
 use crate::patience::Patience;
 use crate::twins::Use;
 
@@ -128,11 +128,7 @@ impl Storage {
             return Ok(());
         };
         let message = match disks.get(at) {
-            Some(disk) => format!(
-                "{opener} has the image of disk {} open for writing: {shown} may be that \
-                 very image under another name",
-                disk.name
-            ),
+            Some(disk) => has_open(&opener, disk, &shown),
             None => format!("{opener} has {shown} open for writing"),
         };
         Err(Error::in_use(message).hint("stop that program, or import another image"))
@@ -155,15 +151,14 @@ impl Storage {
             }) => return Ok(()),
             Err(error) => return Err(handle.refused(&error)),
         };
+        let owner = self.store.disks()?.into_iter().find(|disk| disk.id == found.id);
         if found.role != Role::Retired {
             let (what, or_else) = match found.role {
                 Role::Partial => ("is an unfinished copy of", ""),
                 _ => ("belongs to", "recover that disk with `sterna disk recover`, or "),
             };
             let name = &found.name;
-            if let Some(disk) =
-                self.store.disks()?.into_iter().find(|it| it.id == found.id)
-            {
+            if let Some(disk) = owner {
                 return Err(is_known(&disk, what));
             }
             let message = format!("this image {what} disk {name} of some Sterna");
@@ -176,8 +171,7 @@ impl Storage {
                  again"
             )));
         }
-        let known = self.store.disks()?.iter().any(|disk| disk.id == found.id);
-        if !known && found.size == record.size {
+        if owner.is_none() && found.size == record.size {
             record.id = found.id;
             record.generation = found.generation + 1;
             return Ok(());

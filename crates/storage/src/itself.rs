@@ -107,6 +107,17 @@ impl Storage {
 
     /// Refuses a datastore that is a disk, or shares bytes with one.
     pub fn check_is_no_disk(&self, to: &DatastoreHandle) -> Result<()> {
+        self.check_address(to)?;
+        if to.is_shared() {
+            return Ok(());
+        }
+        to.must_answer()?;
+        self.check_passes_no_disk_on(to, &to.open()?)
+    }
+
+    /// Refuses a disk that tells so before it is opened: an export by its address, a device
+    /// by what it lies on.
+    pub(crate) fn check_address(&self, to: &DatastoreHandle) -> Result<()> {
         let location = &to.record().location;
         if self.exports(location) {
             let message = format!(
@@ -115,22 +126,11 @@ impl Storage {
             );
             return Err(Error::invalid(message).hint("choose another datastore"));
         }
-        match location {
-            Location::Device(path) => {
-                let path = path.clone();
-                // The path may be on what hangs, whatever the device itself does.
-                let ground = to.answer_to(move || Ground::at(&path))?;
-                ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))?;
-            }
-            Location::Nbd(_) => {}
-            Location::Directory(_) | Location::Array(_) => return Ok(()),
-        }
-        to.must_answer()?;
-        match to.open() {
-            Ok(store) => self.check_passes_no_disk_on(to, &store),
-            // Nothing goes to what cannot be opened.
-            Err(_) => Ok(()),
-        }
+        let Location::Device(path) = location else { return Ok(()) };
+        let path = path.clone();
+        // The path may be on what hangs, whatever the device itself does.
+        let ground = to.answer_to(move || Ground::at(&path))?;
+        ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))
     }
 
     /// Refuses a server or a device while another program has the image of a disk open for
@@ -307,12 +307,17 @@ pub(crate) fn silent(to: &DatastoreHandle) -> Error {
 }
 
 fn is_open(disk: &DiskRecord, to: &DatastoreHandle, opener: &Opener) -> Error {
-    let (disk, name) = (&disk.name, to.name());
-    let message = format!(
-        "{opener} has the image of disk {disk} open for writing: datastore {name} may be \
-         that very image under another name"
-    );
+    let message = has_open(opener, disk, &format!("datastore {}", to.name()));
     Error::in_use(message).hint("stop that program, or choose another datastore")
+}
+
+/// What is wrong with a place while a program has the image of a disk open for writing.
+pub(crate) fn has_open(opener: &Opener, disk: &DiskRecord, place: &str) -> String {
+    format!(
+        "{opener} has the image of disk {} open for writing: {place} may be that very image \
+         under another name",
+        disk.name
+    )
 }
 
 #[cfg(test)]
