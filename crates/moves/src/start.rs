@@ -145,8 +145,9 @@ impl Moves {
         self.storage.handle(&disk.datastore)?.must_not_hang()
     }
 
-    /// A migration that did not get as far as copying leaves only its record, and what was
-    /// there as it `was`.
+    /// A migration that did not get as far as copying leaves nothing, and what was there as
+    /// it `was`. If its image cannot be removed, the migration is listed as cancelled, so
+    /// that somebody can find out whose image that is.
     fn forget_unstarted(
         &self,
         record: &MigrationRecord,
@@ -154,30 +155,42 @@ impl Moves {
         was: Option<&Identity>,
         error: &Error,
     ) {
-        if !record.to.image.is_empty() || record.step == Step::Copying {
-            let (file, size) = (&record.to.image, record.size);
-            let ours = |found: &Identity| is_copy(found, record);
-            let removed = to.has(file, size, ours).and_then(|is_there| match was {
-                _ if !is_there => Ok(()),
-                Some(was) => to.identify(file, was),
-                None => to.remove(file, size, None),
-            });
-            if let Err(error) = removed {
-                tracing::warn!(migration = record.id, %error, "an image was left behind");
-            }
-        }
         lock(&self.jobs).remove(&record.id);
+        let forgotten = self
+            .put_back(record, to, was)
+            .and_then(|()| Ok(self.storage.store.migration_never_began(record.id)?));
+        let Err(left) = forgotten else { return };
+        tracing::warn!(migration = record.id, error = %left, "an image was left behind");
         let ending = Ending {
             at: clock::now(),
             note: Some(format!("could not be started: {error}")),
             application: Application::default(),
             report: None,
         };
-        if let Err(error) =
-            self.storage.store.migration_ends(record.id, Step::Cancelled, &ending)
-        {
+        let ended =
+            self.storage.store.migration_ends(record.id, Step::Cancelled, &ending);
+        if let Err(error) = ended {
             tracing::error!(migration = record.id, %error, "cannot record the \
                                                             migration's end");
+        }
+    }
+
+    /// Removes the image that a migration has made, or has it say again what it said before.
+    fn put_back(
+        &self,
+        record: &MigrationRecord,
+        to: &DatastoreHandle,
+        was: Option<&Identity>,
+    ) -> Result<()> {
+        if record.to.image.is_empty() && record.step != Step::Copying {
+            return Ok(());
+        }
+        let (file, size) = (&record.to.image, record.size);
+        let ours = |found: &Identity| is_copy(found, record);
+        match was {
+            _ if !to.has(file, size, ours)? => Ok(()),
+            Some(was) => to.identify(file, was),
+            None => to.remove(file, size, None),
         }
     }
 }

@@ -225,6 +225,16 @@ impl Store {
         })
     }
 
+    /// The migration was refused before it began, and nothing of it is left: it was never
+    /// there. Only its number is used up. Fails if a policy refers to it by now.
+    pub fn migration_never_began(&self, id: u64) -> Result<(), StoreError> {
+        self.run(move |connection| {
+            connection.execute("DELETE FROM migrations WHERE id = ?", [to_sql(id)])
+        })?
+        .map_err(cannot("remove the record of a migration that was refused"))?;
+        Ok(())
+    }
+
     /// Carries `work` out in one transaction.
     pub(super) fn transact<T: Send + 'static>(
         &self,

@@ -54,7 +54,15 @@ impl Storage {
 
     /// One disk.
     pub fn show_disk(&self, name: &str) -> Result<Disk> {
-        self.view_disk(self.disk_record(name)?)
+        let record = self.disk_record(name)?;
+        let trouble = self.disk_troubles(std::slice::from_ref(&record)).into_iter();
+        let about = format!("disk {name}");
+        let trouble =
+            trouble.filter(|warning| warning.about == about).map(|it| it.message);
+        let mut disk = self.view_disk(record)?;
+        disk.problem =
+            disk.problem.or_else(|| trouble.reduce(|one, other| one + "; " + &other));
+        Ok(disk)
     }
 
     /// The record of a disk that exists.

@@ -128,6 +128,7 @@ fn a_place_that_is_not_there_is_refused() {
     let stage = Stage::new();
     let add =
         |location: &str| stage.daemon.sterna(&format!("datastore add x {location}"));
+    add("/dev").fails_with(&["/dev", "give a directory"]);
     add("/nowhere/at/all").fails_with(&["/nowhere/at/all"]);
     add("nbd+unix:///?socket=/nowhere.sock").fails_with(&["/nowhere.sock"]);
     let file = stage.scratch.path("file");
@@ -138,6 +139,21 @@ fn a_place_that_is_not_there_is_refused() {
     assert!(answer.code != 0, "{answer:?}");
     let line = format!("disk import x --on here {}/nope.raw", stage.here.display());
     stage.daemon.sterna(&line).fails_with(&["nope.raw"]);
+}
+
+#[test]
+fn a_move_that_is_refused_at_its_destination_leaves_no_trace() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    let theirs = stage.there.join("a.raw");
+    fs::write(&theirs, "somebody's").expect("write a file");
+    stage.daemon.sterna("migrate a --to there").fails_with(&["a.raw", "exists"]);
+    assert_eq!(stage.daemon.json("migration list"), serde_json::json!([]));
+    assert_eq!(fs::read(&theirs).expect("it is there"), b"somebody's");
+    assert_eq!(stage.files_there(), ["a.raw"]);
+    fs::remove_file(&theirs).expect("remove it");
+    let id = stage.daemon.migrate("a --to there");
+    stage.daemon.completed(id);
 }
 
 #[test]

@@ -41,6 +41,12 @@ pub enum ParseLocationError {
     /// Two texts for one place lead to mistakes.
     #[error("`{0}` has `..` in it; give the plain path")]
     Upwards(String),
+    /// A place where the kernel shows itself.
+    #[error(
+        "`{0}` is no place for disks: the kernel keeps it in memory, and shows devices and \
+         processes there; give a directory of a file system, or one device"
+    )]
+    Kernel(String),
     /// An NBD URI that cannot be used.
     #[error("`{0}` is not a usable NBD address: {1}")]
     Uri(String, sterna_nbd::UriError),
@@ -101,9 +107,14 @@ impl FromStr for Location {
         }
         // Without doubled and trailing slashes.
         let path: PathBuf = path.components().collect();
-        let device = path.starts_with("/dev")
-            && path != Path::new("/dev")
-            && !path.starts_with("/dev/shm");
+        let is_kernel = path == Path::new("/dev")
+            || ["/proc", "/sys", "/dev/pts", "/dev/mqueue"]
+                .iter()
+                .any(|it| path.starts_with(it));
+        if is_kernel {
+            return Err(ParseLocationError::Kernel(text.into()));
+        }
+        let device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
         Ok(if device { Location::Device(path) } else { Location::Directory(path) })
     }
 }
@@ -130,6 +141,9 @@ mod tests {
         assert_eq!(read("/vm//disks/"), directory("/vm/disks"));
         assert_eq!(read("/dev/shm/x"), directory("/dev/shm/x"));
         assert_eq!(read("/device"), directory("/device"));
+        for text in ["/dev", "/dev/", "/proc/self", "/sys"] {
+            assert_eq!(read(text), Err(ParseLocationError::Kernel(text.into())));
+        }
         assert_eq!(read("/dev/loop0"), Ok(Location::Device("/dev/loop0".into())));
         let qemu = "unix:/run/nbd.sock:exportname=e";
         for uri in ["nbd://host/e", "nbd+unix:///e?socket=/run/nbd.sock", qemu] {

@@ -58,7 +58,8 @@ pub fn opened_by_others(grounds: &[Ground]) -> Option<(usize, Opener)> {
         let (at, pid, fd) = look(grounds, until)?;
         let stays = (0..TRIES).all(|_| {
             thread::sleep(PAUSE);
-            Written::of(pid, &fd).is_some_and(|opened| opened.is_on(&grounds[at]))
+            let still = Written::of(pid, &fd);
+            still.is_some_and(|it| it.first_of(&grounds[at..=at]).is_some())
         });
         if stays {
             let name = fs::read_to_string(format!("/proc/{pid}/comm"));
@@ -85,7 +86,7 @@ fn look(grounds: &[Ground], until: Instant) -> Option<(usize, u32, String)> {
                 continue;
             };
             let Some(opened) = Written::of(pid, &fd) else { continue };
-            if let Some(at) = grounds.iter().position(|ground| opened.is_on(ground)) {
+            if let Some(at) = opened.first_of(grounds) {
                 return Some((at, pid, fd));
             }
         }
@@ -111,25 +112,30 @@ impl Written {
         writes(&info).then(|| Written { path, number: number(&info) })
     }
 
-    fn is_on(&self, ground: &Ground) -> bool {
-        let is_other = self.number.is_some_and(|number| !ground.has_file_number(number));
-        if is_other && !ground.has_device() {
-            return false;
+    /// The first of the grounds that it is on. Its path is asked once, whatever the grounds
+    /// are, and only if its number may be that of one of their files, or one is a device.
+    fn first_of(&self, grounds: &[Ground]) -> Option<usize> {
+        let may_be = |ground: &Ground| {
+            let is_it = |number| ground.has_file_number(number) || ground.has_device();
+            self.number.is_none_or(is_it)
+        };
+        if !grounds.iter().any(may_be) {
+            return None;
         }
         let asked = StatxFlags::TYPE | StatxFlags::INO;
         let path = Path::new(&self.path);
-        let Ok(found) = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked) else {
-            return false;
-        };
+        let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
         match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::BlockDevice => {
-                ground.is_on_device(makedev(found.stx_rdev_major, found.stx_rdev_minor))
+                let device = makedev(found.stx_rdev_major, found.stx_rdev_minor);
+                grounds.iter().position(|ground| ground.is_on_device(device))
             }
             FileType::RegularFile => {
                 let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-                ground.is_on_file(device, found.stx_ino)
+                let number = found.stx_ino;
+                grounds.iter().position(|ground| ground.is_on_file(device, number))
             }
-            _ => false,
+            _ => None,
         }
     }
 }
