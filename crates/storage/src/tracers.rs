@@ -9,9 +9,10 @@
 //!
 //! **Rule.** A tracer is written only over zeroes, of a place that is about to be overwritten,
 //! and that `twins` has found nothing against. It is taken back only if it is still there:
-//! what somebody else has written over it stays. While one is out, [`Storage::placing`] keeps
-//! others from looking for a place. Several are written, as a copy that is made there may
-//! overwrite one before it is looked for.
+//! what somebody else has written over it stays, and Sterna refuses a place that somebody
+//! else writes to. While one is out, [`Storage::placing`] keeps
+//! others from looking for a place. Several are written, for a server that answers some reads
+//! from a cache of its own.
 //!
 //! **In doubt.** A place without zeroes among those that were picked gets no tracer: `twins`
 //! has compared it. A disk's place that does not answer cannot show a tracer: the disk has
@@ -34,7 +35,7 @@ use crate::Storage;
 use crate::handle::DatastoreHandle;
 use crate::itself::{ASKING, silent};
 use crate::patience::{Asked, Patience};
-use crate::twins::Resident;
+use crate::twins::{Resident, Use};
 
 /// How long a tracer is: a block of every device.
 const LEN: u64 = 4096;
@@ -80,9 +81,17 @@ impl Storage {
         let numbers = numbers()?;
         let tracers = at(to, store, move |visit| put(visit, &numbers))?;
         let tracers: Arc<[Tracer]> = tracers.into();
+        if tracers.is_empty() {
+            // Either it has data, and was compared; or somebody has filled it since.
+            return self.check_is_no_twin(to, store, Use::Overwritten);
+        }
         let found = find(&tracers, residents);
-        at(to, store, move |visit| take_back(visit, &tracers))?;
-        found.map_or(Ok(()), |resident| Err(is_one(to, &resident)))
+        let are_all_there = at(to, store, move |visit| take_back(visit, &tracers))?;
+        match found {
+            Some(resident) => Err(is_one(to, &resident)),
+            None if are_all_there => Ok(()),
+            None => Err(is_written_to(to)),
+        }
     }
 }
 
@@ -148,17 +157,19 @@ fn tracer(number: u128, blocks: u64) -> Tracer {
     Tracer { at, bytes }
 }
 
-/// Puts zeroes where a tracer still is.
+/// Puts zeroes where a tracer still is; says whether all still were.
 fn take_back(
     visit: &mut Visit,
     tracers: &[Tracer],
-) -> std::result::Result<(), DatastoreError> {
+) -> std::result::Result<bool, DatastoreError> {
+    let mut are_all_there = true;
     for tracer in tracers {
-        if visit.read(&tracer.range())? == tracer.bytes {
-            visit.write(tracer.at, &[0; LEN as usize])?;
+        match visit.read(&tracer.range())? == tracer.bytes {
+            true => visit.write(tracer.at, &[0; LEN as usize])?,
+            false => are_all_there = false,
         }
     }
-    Ok(())
+    Ok(are_all_there)
 }
 
 /// The disk at whose place a tracer is.
@@ -199,6 +210,17 @@ fn has_one(there: Arc<Datastore>, tracers: &Arc<[Tracer]>) -> Asked<bool> {
         });
         looked.unwrap_or(false)
     })
+}
+
+fn is_written_to(to: &DatastoreHandle) -> Error {
+    let message = format!(
+        "something else writes to datastore {}: what Sterna wrote there was overwritten at once",
+        to.name()
+    );
+    Error::in_use(message).hint(
+        "find out what writes there (a move may go to the same place under another address: \
+         `sterna migration list`), or choose another datastore",
+    )
 }
 
 fn numbers() -> Result<Vec<u128>> {
