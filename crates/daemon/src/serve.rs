@@ -129,7 +129,7 @@ impl Running {
         }
         daemon.moves.watch_migrations();
         daemon.machines.resume_vm_moves()?;
-        daemon.planner.resume_transfers()?;
+        daemon.machines.resume_vm_migrations()?;
         daemon.planner.resume_plans()?;
         for task in tasks_of(&daemon) {
             daemon.tasks.start(task)?;
@@ -207,7 +207,7 @@ impl Running {
         let Running { daemon, gone, api, _bound, _lock: lock } = self;
         drop(api);
         daemon.machines.leave_vm_moves();
-        daemon.planner.leave_transfers();
+        daemon.machines.leave_vm_migrations();
         let deadline = Instant::now() + LAST_THREADS;
         let hanging = daemon.tasks.stop(LAST_THREADS);
         if !hanging.is_empty() {

@@ -8,6 +8,8 @@
 //! A machine's disk can also become a disk of ours, and a file again: then one end of the
 //! copy is an export of this daemon, and the rest is the same.
 //!
+//! A VM can also migrate from one QEMU to another, while its disks stay (`vm_migrations`).
+//!
 //! `vms` has the machines, `link` the connections, `moves` what may be asked of a move,
 //! `stranded` has those without a thread, `adoptions` those to and from disks of ours (`ours`), and `mover` carries out what
 //! `core::mover` decides of it.
@@ -41,6 +43,7 @@ mod usage;
 mod user;
 mod users;
 mod view;
+mod vm_migrations;
 mod vms;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -52,45 +55,57 @@ use sterna_core::DiskId;
 use sterna_moves::{Mover, Moves};
 use sterna_os::lock;
 use sterna_runtime::users::Users;
-use sterna_state::DiskRecord;
+use sterna_state::{DiskRecord, Ledger};
 use sterna_storage::patience::Patience;
 use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
 
 use self::last_seen::LastSeen;
 pub use self::last_seen::looking;
-pub use self::link::Link;
 use self::link::Links;
 use self::under_way::Move;
 pub use self::usage::Standing;
 pub use self::user::VmUser;
+use self::vm_migrations::Sessions;
+pub use self::vm_migrations::{VmMigrationOptions, WantedVmMigration, socket_of};
 pub use self::vms::claim_of;
 
 /// Virtual machines whose disks QEMU serves itself.
 pub struct Machines {
     pub(crate) storage: Arc<Storage>,
     pub(crate) moves: Arc<Moves>,
+    /// Which VM is on which host, and which VMs migrate.
+    pub(crate) ledger: Arc<dyn Ledger>,
     /// The machines that are known, and the connections to them.
     pub vms: Vms,
+    /// The VM migrations that have not ended.
+    pub(crate) sessions: Sessions,
     /// The services above, which use machines.
     pub users: Users<dyn VmUser>,
 }
 
 impl Machines {
     /// No machine is known yet. To be called where there is a runtime.
-    pub fn new(storage: Arc<Storage>, moves: Arc<Moves>) -> Self {
-        Machines { storage, moves, vms: Vms::new(), users: Users::default() }
-    }
-
-    /// Refuses a machine that is on its way to another host.
-    fn check_rests(&self, vm: &str) -> Result<()> {
-        self.users.ask(|user| user.check_rests(vm))
+    pub fn new(
+        storage: Arc<Storage>,
+        moves: Arc<Moves>,
+        ledger: Arc<dyn Ledger>,
+    ) -> Self {
+        Machines {
+            storage,
+            moves,
+            ledger,
+            vms: Vms::new(),
+            sessions: Sessions::default(),
+            users: Users::default(),
+        }
     }
 }
 
 impl DiskUser for Machines {
     fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
-        self.check_not_given(disk)
+        self.check_not_given(disk)?;
+        self.check_no_vm_migration_of_disk(disk.id)
     }
 
     fn check_unused(&self, disk: &DiskRecord) -> Result<()> {
@@ -174,11 +189,6 @@ impl Vms {
             files: Patience::default(),
             stopping: AtomicBool::new(false),
         }
-    }
-
-    /// Where what waits for QEMU runs.
-    pub fn runtime(&self) -> &Handle {
-        &self.runtime
     }
 
     /// Nobody wants to know any more what a machine still has of moves that have ended.

@@ -25,7 +25,7 @@ const FEW: usize = 16;
 
 /// The connection to one machine.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     reach: Reach,
     /// Held while it is opened, so that it is opened once.
     open: Mutex<Open>,
@@ -40,7 +40,7 @@ struct Open {
 
 impl Link {
     /// The connection; opened, if it is not.
-    pub async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
+    pub(crate) async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
         let mut open = self.open.lock().await;
         let known = open.machine.upgrade();
         if let Some(machine) = known.filter(|machine| !machine.is_over()) {
@@ -89,7 +89,7 @@ impl Links {
 
 impl Vms {
     /// The connection to a machine that is reached so.
-    pub fn link(&self, reach: &Reach) -> Arc<Link> {
+    pub(crate) fn link(&self, reach: &Reach) -> Arc<Link> {
         lock(&self.links).get(reach)
     }
 

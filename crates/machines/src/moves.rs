@@ -89,7 +89,7 @@ impl Machines {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<u64> {
         let (vm, device) = (record.vm.clone(), record.device.clone());
-        self.check_rests(&vm)?;
+        self.check_no_vm_migration(&vm)?;
         let moved = self
             .storage
             .store

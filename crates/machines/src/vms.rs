@@ -107,7 +107,7 @@ impl Machines {
     pub fn remove_vm(&self, name: &str) -> Result<Vm> {
         let _claim = self.storage.claims.alone(claim_of(name))?;
         self.vm_record(name)?;
-        self.check_rests(name)?;
+        self.check_no_vm_migration(name)?;
         for one in self.storage.store.open_vm_moves()? {
             if one.vm == name {
                 let (id, device) = (one.id, one.device);

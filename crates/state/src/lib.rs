@@ -40,6 +40,7 @@ mod experience;
 mod forecast;
 mod hours;
 mod known_file;
+mod ledger;
 mod migrations;
 mod plans;
 mod policies;
@@ -77,6 +78,7 @@ pub use error::StoreError;
 pub use experience::Learned;
 pub use forecast::Forecast;
 pub use known_file::KnownFile;
+pub use ledger::{Change, Ledger, LocalLedger};
 pub use migrations::{Blame, Found, MigrationRecord, Pause, Place};
 pub use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,

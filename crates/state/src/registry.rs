@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{CooldownSettings, VmHistory};
 
 use super::transfers::{self, TransferRecord};
 use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
@@ -28,6 +30,20 @@ pub struct Registry {
     pub transfers: Vec<TransferRecord>,
     /// How DRS is set.
     pub settings: DrsSettings,
+}
+
+impl Registry {
+    /// For how long VMs stay on their hosts, by the settings.
+    pub fn cooldown_settings(&self) -> CooldownSettings {
+        let cooldown = Nanos::from_secs(self.settings.cooldown_s);
+        let usual = CooldownSettings::default();
+        CooldownSettings {
+            rounds: self.settings.hold,
+            cooldown,
+            longest: usual.longest.max(cooldown),
+            foreign: usual.foreign,
+        }
+    }
 }
 
 /// A host.
@@ -87,6 +103,31 @@ pub struct History {
     /// When a move of it failed.
     #[serde(default)]
     pub failed: Option<u64>,
+}
+
+impl History {
+    /// What `core` knows of a VM's moves, as it is kept.
+    pub fn of(known: &VmHistory) -> History {
+        let seconds = |at: Nanos| at.0 / 1_000_000_000;
+        History {
+            host: known.host.clone(),
+            moved: known.moved.map(seconds),
+            times: known.times,
+            foreign: known.foreign.map(seconds),
+            failed: known.failed.map(seconds),
+        }
+    }
+
+    /// What is kept of a VM's moves, as `core` is told of it.
+    pub fn known(&self) -> VmHistory {
+        VmHistory {
+            host: self.host.clone(),
+            moved: self.moved.map(Nanos::from_secs),
+            times: self.times,
+            foreign: self.foreign.map(Nanos::from_secs),
+            failed: self.failed.map(Nanos::from_secs),
+        }
+    }
 }
 
 /// A rule.

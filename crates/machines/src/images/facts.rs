@@ -106,7 +106,7 @@ impl Machines {
         let Some((vm, has)) = asked.iter().find(|(vm, _)| is_it(vm)) else {
             return Ok((Owner::Forgotten, String::new()));
         };
-        if let Err(error) = self.check_rests(&left.vm) {
+        if let Err(error) = self.check_no_vm_migration(&left.vm) {
             return Ok((Owner::OnItsWay, error.to_string()));
         }
         let has = match has {

@@ -6,11 +6,10 @@ use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_machines::claim_of;
 use sterna_os::{clock, lock, program};
-use sterna_state::{Entry, HostRecord, Registry, SeatRecord};
+use sterna_state::{Entry, History, HostRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 
-use super::hold;
-use super::round::{history, now};
+use super::round::now;
 use super::rules::check_rules;
 use super::scene::Scene;
 use super::view::{amounts, loads};
@@ -141,7 +140,7 @@ impl Planner {
     pub fn place_vm(&self, vm: &str, request: &PlaceVm) -> Result<Placement> {
         let _claim = self.storage.claims.shared(claim_of(vm))?;
         self.machines.vm_record(vm)?;
-        self.check_no_transfer(vm)?;
+        self.machines.check_no_vm_migration(vm)?;
         let mut recommended = false;
         self.drs.ledger.change(&mut |registry| {
             if let Some(host) = &request.host
@@ -159,7 +158,7 @@ impl Planner {
             if let Some(host) = &host {
                 recommended = state.was_told(vm, host);
                 if recommended {
-                    state.cooldowns.moved(now(), vm, host, &hold(&registry.settings));
+                    state.cooldowns.moved(now(), vm, host, &registry.cooldown_settings());
                 } else if state.cooldowns.see(now(), vm, host) {
                     tracing::info!(
                         vm,
@@ -167,9 +166,7 @@ impl Planner {
                         "a VM was assigned to a host without a recommendation"
                     );
                 }
-                let mut known = state.cooldowns.histories();
-                kept =
-                    known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
+                kept = state.cooldowns.history(vm).map(History::of);
             }
             let vm = vm.to_owned();
             Ok(vec![Entry::Assignment(SeatRecord { vm, host, pool, history: kept })])

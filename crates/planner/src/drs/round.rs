@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use sterna_api::Result;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Advice, VmHistory, advise, waits};
+use sterna_core::place::hosts::{Advice, advise, waits};
 use sterna_os::{clock, lock};
 use sterna_qemu::Usage;
 use sterna_runtime::tasks::Task;
-use sterna_state::{History, Registry};
+use sterna_state::Registry;
 
 use super::State;
 use super::scene::{Scene, bounds};
@@ -50,7 +50,7 @@ impl State {
         let kept: HashSet<&str> = trails().map(|(vm, _)| vm).collect();
         self.cooldowns.keep(|vm| kept.contains(vm));
         trails().for_each(|(vm, history)| {
-            self.cooldowns.recall(vm.to_owned(), known(history));
+            self.cooldowns.recall(vm.to_owned(), history.known());
         });
         let placed: HashSet<&str> = registry
             .assignments
@@ -79,7 +79,7 @@ impl State {
         self.settle(registry);
         let (scene, advice) = self.advice(registry, now);
         self.cooldowns.round(advice.moves.iter().any(|one| waits(one.goal)));
-        let held = self.cooldowns.is_held(&super::hold(&registry.settings));
+        let held = self.cooldowns.is_held(&registry.cooldown_settings());
         self.round_s = registry.settings.round_s;
         Judged { scene, advice, held }
     }
@@ -132,7 +132,7 @@ impl State {
 }
 
 impl Planner {
-    fn look_round(self: &Arc<Self>) -> Result<()> {
+    fn look_round(&self) -> Result<()> {
         let registry = self.drs.ledger.read()?;
         let on_a_host = |vm: &str| {
             registry
@@ -145,7 +145,7 @@ impl Planner {
         let usages = self.machines.vms.usages(&records);
         let at = Instant::now();
         let judged = usages.into_iter().map(|(vm, looked)| {
-            let judge = |(usage, stands)| (usage, self.unsendable(&vm, &stands));
+            let judge = |(usage, stands)| (usage, self.machines.unsendable(&vm, &stands));
             let looked = looked.map(judge);
             (vm, looked)
         });
@@ -159,29 +159,6 @@ impl Planner {
         let Judged { scene, advice, held } = state.judge(&registry, now());
         drop(state);
         self.act_on(&registry, &scene, &advice, held)
-    }
-}
-
-/// What is kept of a machine's moves, as `core` is told of it.
-pub(super) fn known(history: &History) -> VmHistory {
-    VmHistory {
-        host: history.host.clone(),
-        moved: history.moved.map(Nanos::from_secs),
-        times: history.times,
-        foreign: history.foreign.map(Nanos::from_secs),
-        failed: history.failed.map(Nanos::from_secs),
-    }
-}
-
-/// The same, as it is kept.
-pub(super) fn history(known: &VmHistory) -> History {
-    let seconds = |at: Nanos| at.0 / 1_000_000_000;
-    History {
-        host: known.host.clone(),
-        moved: known.moved.map(seconds),
-        times: known.times,
-        foreign: known.foreign.map(seconds),
-        failed: known.failed.map(seconds),
     }
 }
 

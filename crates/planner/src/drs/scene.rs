@@ -8,7 +8,7 @@ use sterna_core::place::hosts::{
 };
 use sterna_state::{Registry, RuleRecord, SeatRecord};
 
-use super::{State, hold};
+use super::State;
 
 /// Everything, and the names of it.
 #[derive(Debug)]
@@ -89,8 +89,11 @@ impl Seated<'_> {
             Some(seen) => seen.problem(),
             None => Some("the VM was not checked yet".into()),
         };
-        let cooldowns =
-            self.state.cooldowns.pinned(self.now, name, &hold(&self.registry.settings));
+        let cooldowns = self.state.cooldowns.pinned(
+            self.now,
+            name,
+            &self.registry.cooldown_settings(),
+        );
         let stuck = seen.and_then(|seen| seen.unsendable());
         let nothing = Demand {
             mean: Amounts::default(),

@@ -214,7 +214,7 @@ impl Planner {
         self.with_drs(|registry, state| {
             let (scene, advice) = state.advice(registry, super::round::now());
             state.tell(&scene, &advice);
-            let held = state.cooldowns.is_held(&super::hold(&registry.settings));
+            let held = state.cooldowns.is_held(&registry.cooldown_settings());
             DrsAdvice {
                 settings: registry.settings,
                 imbalance: scene.imbalance(),
@@ -233,7 +233,7 @@ impl Planner {
             let at = at(&scene.vms, vm)?;
             let bounds = bounds(&registry.settings);
             let (aim, verdicts) = explain(&scene.inventory, &bounds, at);
-            let held = state.cooldowns.is_held(&super::hold(&registry.settings));
+            let held = state.cooldowns.is_held(&registry.cooldown_settings());
             let mut moves = advice.moves.iter();
             let mine = moves.find(|one| one.vm == at || one.back == Some(at));
             let verdict = |(host, verdict): (&String, &Result<Worth, Because>)| {

@@ -18,7 +18,7 @@ use crate::Server;
     ),
 )]
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Transfer>> {
-    blocking(server, |server| server.planner.list_transfers()).await
+    blocking(server, |server| server.machines.list_vm_migrations()).await
 }
 
 /// Carries out the recommended VM migration of a machine; of both machines, if two change
@@ -35,7 +35,7 @@ pub(super) async fn start(
     State(server): State<Arc<Server>>,
     Body(request): Body<StartTransfer>,
 ) -> Answer<Vec<Transfer>> {
-    blocking(server, move |server| server.planner.start_transfer(&request)).await
+    blocking(server, move |server| server.planner.apply_recommendation(&request)).await
 }
 
 /// One transfer.
@@ -48,7 +48,7 @@ pub(super) async fn show(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(server, move |server| server.planner.show_transfer(id)).await
+    blocking(server, move |server| server.machines.show_vm_migration(id)).await
 }
 
 /// Gives a transfer up; the machine runs where it was.
@@ -62,5 +62,5 @@ pub(super) async fn cancel(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(server, move |server| server.planner.cancel_transfer(id)).await
+    blocking(server, move |server| server.machines.cancel_vm_migration(id)).await
 }

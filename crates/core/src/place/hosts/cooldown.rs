@@ -79,6 +79,11 @@ impl Cooldowns {
         self.histories.iter()
     }
 
+    /// What is known of a machine.
+    pub fn history(&self, vm: &str) -> Option<&VmHistory> {
+        self.histories.get(vm)
+    }
+
     /// It was known before, and is again.
     pub fn recall(&mut self, vm: String, known: VmHistory) {
         self.histories.insert(vm, known);

@@ -1,4 +1,4 @@
-//! One of the two QEMUs of a transfer.
+//! One of the two QEMUs of a VM migration.
 //!
 //! A connection that ends is no sign that QEMU has: it is connected to anew, and has ended
 //! only if nobody listens, or nobody has greeted for a while ([`BACK`]). What it was told
@@ -10,11 +10,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sterna_machines::Link;
 use sterna_qemu::qmp::QmpError;
 use sterna_qemu::{Direct, Machine, Process, QemuError, Run};
 use sterna_state::ReceiverProcess;
 use tokio::time::{Instant, sleep};
+
+use crate::link::Link;
 
 /// How long it may take to end if it was told to.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -26,7 +27,7 @@ const BACK: Duration = Duration::from_secs(1);
 /// How often it is looked whether it has ended, or is back.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// QEMU itself, behind a machine at a QMP socket.
+/// QEMU itself, behind a VM at a QMP socket.
 pub(super) fn direct(machine: &Machine) -> &Direct {
     machine.direct().expect("only QMP sockets are asked for here")
 }
@@ -43,7 +44,7 @@ pub(super) fn process(receiver: ReceiverProcess) -> Process {
     Process { pid, started }
 }
 
-/// One of them. Its connection stays while this does.
+/// One of the two QEMUs of a VM migration. Its connection stays while this does.
 #[derive(Debug)]
 pub(super) struct Qemu {
     link: Arc<Link>,
