@@ -25,7 +25,7 @@ enum Kind {
     Datastore,
     /// An old copy in a datastore, which the values before it name.
     OldCopy,
-    /// A disk, a datastore or a virtual machine.
+    /// A disk, a datastore or a VM.
     Advised,
     Class,
     Policy,
@@ -35,7 +35,7 @@ enum Kind {
     Host,
     Pool,
     Rule,
-    /// A disk of a virtual machine, which the values before it name.
+    /// A disk of a VM, which the values before it name.
     Device,
     /// Any migration, also of the past.
     Migration,
@@ -43,7 +43,7 @@ enum Kind {
     OpenMigration,
     /// The same, by its number alone.
     OpenMigrationNumber,
-    /// A virtual machine's move to another host that has not ended.
+    /// A VM's move to another host that has not ended.
     OpenTransfer,
     /// Any plan, also of the past.
     Plan,

@@ -1,4 +1,4 @@
-//! What may be asked of a move of a machine's disk, and what is known of it.
+//! What may be asked of a move of a VM's disk, and what is known of it.
 //!
 //! A wish is made durable first, and then the mover is woken: it looks at the record.
 
@@ -124,12 +124,12 @@ impl Machines {
         Ok(drive)
     }
 
-    /// A disk of a machine that is on.
+    /// A disk of a VM that is on.
     pub(super) fn drive_of(&self, known: &VmRecord, device: &str) -> Result<Drive> {
         let link = self.vms.link(&known.reach);
         let found = self.vms.runtime.block_on(async {
-            let machine = link.machine().await?;
-            Ok((machine.run().await?, machine.drive(device).await?))
+            let vm = link.vm().await?;
+            Ok((vm.run().await?, vm.drive(device).await?))
         });
         let (run, drive) = found.map_err(|error: sterna_qemu::QemuError| {
             Error::unavailable(error).hint(format!("see `sterna vm show {}`", known.name))

@@ -1,4 +1,4 @@
-//! What machines tell the services that use them.
+//! What the service `machines` tells the services that use it.
 
 /// A service that has something to do with VMs.
 pub trait VmUser: Send + Sync {

@@ -1,4 +1,4 @@
-//! A move of a machine's disk, as the API shows migrations.
+//! A move of a VM's disk, as the API shows migrations.
 
 use sterna_api::{Migration, MigrationState, Progress, Provision};
 use sterna_moves::{fares, moves};

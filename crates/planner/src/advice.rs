@@ -35,8 +35,7 @@ struct Scene {
 }
 
 impl Planner {
-    /// Advice about the disk, the datastore or the virtual machine of that name, or about
-    /// all of them.
+    /// Advice about the disk, the datastore or the VM of that name, or about all of them.
     pub fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
         let scene = self.seen(window(window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?)?;
         let vm = match about.filter(|name| !scene.knows(name)) {
@@ -70,7 +69,7 @@ impl Planner {
         })
     }
 
-    /// The machine of that name, with its disks.
+    /// The VM of that name, with its disks.
     fn vm_asked_about(&self, name: &str) -> Result<Vm> {
         if self.storage.store.vms()?.iter().any(|vm| vm.name == name) {
             return self.machines.show_vm(name);
@@ -151,13 +150,13 @@ impl Planner {
     }
 }
 
-/// Whether a disk of ours is one of a machine's.
+/// Whether a disk of ours is one of a VM's.
 fn has_disk(vm: &Vm, name: &str) -> bool {
     vm.disks.iter().any(|disk| disk.disk.as_deref() == Some(name))
 }
 
-/// What there is to say of a machine: that it cannot be asked, or that disks of its are
-/// not ours.
+/// What there is to say of a VM: that it cannot be asked, or that disks of its are not
+/// ours.
 fn of_vm(vm: &Vm) -> Vec<Advice> {
     let name = &vm.name;
     if vm.disks.is_empty() && matches!(vm.state, VmState::Running | VmState::Paused) {

@@ -1,4 +1,4 @@
-//! A machine that is asked over QMP.
+//! A VM that is asked over QMP.
 //!
 //! The copy is `blockdev-mirror`, from the disk's root node to a node of our own: a
 //! format over a file, or an export of an NBD server, named after the copy. When it is
@@ -38,7 +38,7 @@ const OVERLAY: &str = "vl.";
 /// How often a job that is about to end is looked at where no event says so.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A machine that is asked over QMP.
+/// A VM that is asked over QMP.
 #[derive(Clone, Debug)]
 pub struct Direct {
     monitor: Monitor,

@@ -1,8 +1,8 @@
 //! The state: what Sterna remembers, in an SQLite database on a thread of its own.
 //!
-//! It keeps records: disks and datastores, moves with their steps, plans, machines and
-//! hosts, classes, policies, rules and settings. It says what is so, and what may follow
-//! on what: a step that a record cannot take is refused. It decides nothing else. It knows
+//! It keeps records: disks and datastores, moves with their steps, plans, VMs and hosts,
+//! classes, policies, rules and settings. It says what is so, and what may follow on
+//! what: a step that a record cannot take is refused. It decides nothing else. It knows
 //! no engine, no network and no QEMU, and what a record means for a disk is up to the
 //! daemon, which asks from its own threads.
 //!

@@ -1,5 +1,4 @@
-//! Hosts, pools, rules, which virtual machine is where, and which are on their way: the
-//! registry.
+//! Hosts, pools, rules, which VM is where, and which are on their way: the registry.
 //!
 //! It is read as a whole, as of one moment, and changed by entries, all of which are made,
 //! or none.
@@ -22,7 +21,7 @@ pub struct Registry {
     pub hosts: Vec<HostRecord>,
     /// As they were made: each comes after the one that it is in.
     pub pools: Vec<PoolRecord>,
-    /// By the name of the machine.
+    /// By the name of the VM.
     pub assignments: Vec<SeatRecord>,
     /// By name.
     pub rules: Vec<RuleRecord>,
@@ -55,7 +54,7 @@ pub struct HostRecord {
     pub cpu: f64,
     /// Bytes.
     pub memory: u64,
-    /// The program that starts machines there.
+    /// The program that starts VMs there.
     pub program: Option<PathBuf>,
     /// When it was added (seconds since 1970).
     pub added: u64,
@@ -76,10 +75,10 @@ pub struct PoolRecord {
     pub created: u64,
 }
 
-/// Where a machine is, and which pool it is in.
+/// Where a VM is, and which pool it is in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeatRecord {
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// The host, if that is known.
     pub host: Option<String>,
@@ -89,7 +88,7 @@ pub struct SeatRecord {
     pub history: Option<History>,
 }
 
-/// What is known of a machine's moves.
+/// What is known of a VM's moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The host where it was last.
@@ -137,7 +136,7 @@ pub struct RuleRecord {
     pub name: String,
     /// What it asks for.
     pub kind: RuleKind,
-    /// The machines that it is about.
+    /// The VMs that it is about.
     pub vms: Vec<String>,
     /// The hosts, for a kind that names some.
     pub hosts: Vec<String>,
@@ -158,11 +157,11 @@ pub enum Entry {
     Pool(PoolRecord),
     /// The pool of this name goes.
     RemovePool(String),
-    /// Where a machine is from now on.
+    /// Where a VM is from now on.
     Assignment(SeatRecord),
-    /// How a machine is reached from now on.
+    /// How a VM is reached from now on.
     Reach {
-        /// The machine.
+        /// The VM.
         vm: String,
         /// How it is reached.
         reach: Reach,

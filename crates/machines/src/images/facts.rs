@@ -81,11 +81,11 @@ impl Machines {
     fn ask_what_vms_have(&self) -> Result<Asked> {
         let records = self.storage.store.vms()?;
         let asked = self.vms.ask_all(&records, |link| async move {
-            let machine = link.machine().await?;
-            let on = machine.run().await?.on;
-            let drives = machine.drives().await?.into_iter();
+            let vm = link.vm().await?;
+            let on = vm.run().await?.on;
+            let drives = vm.drives().await?.into_iter();
             let drives = drives.map(|drive| (drive.device, drive.image)).collect();
-            Ok(Has { on, drives, files: machine.files().await? })
+            Ok(Has { on, drives, files: vm.files().await? })
         });
         // One whose asking was broken off is missing: the daemon stops.
         match asked.len() == records.len() {

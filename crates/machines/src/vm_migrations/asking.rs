@@ -59,7 +59,7 @@ impl Driver {
     async fn wait_for_receiver(&mut self) -> Result<(), Words> {
         let deadline = Instant::now() + START;
         loop {
-            match self.receiver.machine().await {
+            match self.receiver.vm().await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_gone() && Instant::now() < deadline => {
                     sleep(LOOK).await;
@@ -71,8 +71,8 @@ impl Driver {
 
     pub(super) async fn check(&mut self) -> Result<(), Words> {
         let unheard = |error: QemuError| error.to_string();
-        let source = self.source.machine().await.map_err(unheard)?;
-        let receiver = self.receiver.machine().await.map_err(unheard)?;
+        let source = self.source.vm().await.map_err(unheard)?;
+        let receiver = self.receiver.vm().await.map_err(unheard)?;
         let fits = self.machines.check_fit(&source, &receiver).await;
         // What QEMU would remove may have come since it was looked at first.
         fits.and_then(|()| self.stream.check()).map_err(|error| error.to_string())
@@ -100,9 +100,9 @@ impl Driver {
     }
 
     pub(super) async fn ask_sent(&mut self) -> Result<Sent, Failure> {
-        let machine = self.source.machine().await.map_err(failure)?;
+        let vm = self.source.vm().await.map_err(failure)?;
         // What it says from now on is not missed.
-        self.said = Some(direct(&machine).monitor().events());
+        self.said = Some(direct(&vm).monitor().events());
         let said = self.source.ask(async |qemu| qemu.sent().await).await;
         let said = said.map_err(failure)?;
         self.session.note(|status| status.trouble = None);

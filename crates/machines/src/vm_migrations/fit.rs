@@ -1,7 +1,7 @@
 //! Whether a VM can be sent, and whether a QEMU that waits is one for it.
 //!
 //! Both must have the same disks: disks of Sterna's, by whatever name, or images that
-//! QEMU itself opens, by the same path. Both are on this host, so a path is the same
+//! QEMU itself opens, by the same path. Both are on this computer, so a path is the same
 //! file, and QEMU hands its lock over with the guest. What else the two must have in common
 //! QEMU finds out by itself: a guest that does not fit is not taken, and runs on.
 
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use sterna_api::{Error, Result};
 use sterna_core::DiskId;
-use sterna_qemu::{Drive, Machine, QemuError};
+use sterna_qemu::{Drive, QemuError, VmHandle};
 use sterna_state::Reach;
 
 use super::qemu::direct;
 use crate::Machines;
-use crate::usage::Standing;
+use crate::usage::VmMigrationFacts;
 
 /// A socket that somebody names.
 pub fn socket_of(text: &str) -> Result<PathBuf> {
@@ -47,11 +47,11 @@ impl Machines {
         let asked = self
             .vms
             .runtime
-            .block_on(async { Standing::of(&*link.machine().await?).await });
-        let stands = asked.map_err(|error| {
+            .block_on(async { VmMigrationFacts::of(&*link.vm().await?).await });
+        let facts = asked.map_err(|error| {
             Error::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
         })?;
-        Ok((source.clone(), self.check_sendable(vm, &stands)?))
+        Ok((source.clone(), self.check_sendable(vm, &facts)?))
     }
 
     /// Refuses a VM of which a disk moves.
@@ -77,10 +77,10 @@ impl Machines {
         Ok(())
     }
 
-    /// Refuses a VM that stands so that it cannot be sent; gives the disks of ours that
+    /// Refuses a VM that cannot migrate by these facts; gives the disks of ours that
     /// it has. What is recommended goes by this, too.
-    fn check_sendable(&self, vm: &str, stands: &Standing) -> Result<Vec<DiskId>> {
-        let Standing { run, drives, blocked } = stands;
+    fn check_sendable(&self, vm: &str, facts: &VmMigrationFacts) -> Result<Vec<DiskId>> {
+        let VmMigrationFacts { run, drives, blocked } = facts;
         if !run.running {
             let message = format!("VM {vm} does not run: QEMU reports {}", run.word);
             return Err(Error::invalid(message).hint(
@@ -104,10 +104,10 @@ impl Machines {
         Ok(disks)
     }
 
-    /// Why a VM could not be sent that stands like this, if so.
-    pub fn unsendable(&self, vm: &str, stands: &Standing) -> Option<String> {
+    /// Why a VM with these facts cannot migrate, if so.
+    pub fn unsendable(&self, vm: &str, facts: &VmMigrationFacts) -> Option<String> {
         let checked = self.check_no_move(vm);
-        let checked = checked.and_then(|()| self.check_sendable(vm, stands));
+        let checked = checked.and_then(|()| self.check_sendable(vm, facts));
         checked.err().map(|error| error.to_string())
     }
 
@@ -128,8 +128,8 @@ impl Machines {
         }
         let (source, receiver) = (self.vms.link(&from), self.vms.link(&to));
         let fits = self.vms.runtime.block_on(async {
-            let source = source.machine().await.map_err(unheard)?;
-            let receiver = receiver.machine().await.map_err(unheard)?;
+            let source = source.vm().await.map_err(unheard)?;
+            let receiver = receiver.vm().await.map_err(unheard)?;
             self.check_fit(&source, &receiver).await
         });
         fits.map_err(|error| error.about(&format!("{vm} cannot go to {to}")))
@@ -138,8 +138,8 @@ impl Machines {
     /// Refuses a QEMU that does not wait, or has other disks.
     pub(super) async fn check_fit(
         &self,
-        source: &Machine,
-        receiver: &Machine,
+        source: &VmHandle,
+        receiver: &VmHandle,
     ) -> Result<()> {
         let awaits = direct(receiver).awaits().await;
         if !awaits.map_err(|error| unheard(error.into()))? {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_qemu::qmp::QmpError;
-use sterna_qemu::{Direct, Machine, Process, QemuError, Run};
+use sterna_qemu::{Direct, Process, QemuError, Run, VmHandle};
 use sterna_state::ReceiverProcess;
 use tokio::time::{Instant, sleep};
 
@@ -28,8 +28,8 @@ const BACK: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// QEMU itself, behind a VM at a QMP socket.
-pub(super) fn direct(machine: &Machine) -> &Direct {
-    machine.direct().expect("only QMP sockets are asked for here")
+pub(super) fn direct(vm: &VmHandle) -> &Direct {
+    vm.direct().expect("only QMP sockets are asked for here")
 }
 
 /// A process, as the state keeps it.
@@ -48,7 +48,7 @@ pub(super) fn process(receiver: ReceiverProcess) -> Process {
 #[derive(Debug)]
 pub(super) struct Qemu {
     link: Arc<Link>,
-    open: Option<Arc<Machine>>,
+    open: Option<Arc<VmHandle>>,
     /// Its process, once that is known.
     process: Option<Process>,
 }
@@ -65,19 +65,19 @@ impl Qemu {
     }
 
     /// It, connected.
-    pub(super) async fn machine(&mut self) -> Result<Arc<Machine>, QemuError> {
+    pub(super) async fn vm(&mut self) -> Result<Arc<VmHandle>, QemuError> {
         let deadline = Instant::now() + BACK;
-        let machine = loop {
-            match self.link.machine().await {
+        let vm = loop {
+            match self.link.vm().await {
                 Err(error) if is_cut(&error) && Instant::now() < deadline => {
                     sleep(LOOK).await;
                 }
                 found => break found?,
             }
         };
-        is_it(self.process, machine.listener())?;
-        self.open = Some(machine.clone());
-        Ok(machine)
+        is_it(self.process, vm.listener())?;
+        self.open = Some(vm.clone());
+        Ok(vm)
     }
 
     /// What it answers.
@@ -85,8 +85,8 @@ impl Qemu {
         &mut self,
         question: impl AsyncFnOnce(&Direct) -> Result<T, QmpError>,
     ) -> Result<T, QemuError> {
-        let machine = self.machine().await?;
-        match question(direct(&machine)).await {
+        let vm = self.vm().await?;
+        match question(direct(&vm)).await {
             Ok(answer) => Ok(answer),
             Err(error) => Err(self.meaning(error.into()).await),
         }
@@ -94,8 +94,8 @@ impl Qemu {
 
     /// How it goes with it.
     pub(super) async fn run(&mut self) -> Result<Run, QemuError> {
-        let machine = self.machine().await?;
-        match machine.run().await {
+        let vm = self.vm().await?;
+        match vm.run().await {
             Ok(run) => Ok(run),
             Err(error) => Err(self.meaning(error).await),
         }
@@ -107,7 +107,7 @@ impl Qemu {
         if !is_cut(&error) {
             return error;
         }
-        match self.machine().await {
+        match self.vm().await {
             Ok(_) => QmpError::Broken.into(),
             Err(now) if now.is_gone() => error,
             Err(now) => now,
@@ -123,7 +123,7 @@ impl Qemu {
         }
         let deadline = Instant::now() + GOODBYE;
         while Instant::now() < deadline {
-            match self.machine().await {
+            match self.vm().await {
                 Err(error) if error.is_gone() => return true,
                 _ => sleep(LOOK).await,
             }

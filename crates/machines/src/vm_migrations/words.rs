@@ -134,7 +134,7 @@ fn reason(why: &Why) -> Option<String> {
         Why::Stopped => "the daemon was stopped".into(),
         Why::NotSent => "the daemon ended before QEMU sent anything".into(),
         Why::Interrupted => "the daemon ended during the cancellation".into(),
-        Why::Machine(words) | Why::Refused(words) => words.clone(),
+        Why::Vm(words) | Why::Refused(words) => words.clone(),
         Why::NotRecorded(words) => {
             format!("Sterna cannot record the VM migration: {words}")
         }

@@ -1,4 +1,4 @@
-//! Hosts, and which machine is on which, as the API's requests see them.
+//! Hosts, and which VM is on which, as the API's requests see them.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::scene::Scene;
 use super::view::{amounts, loads};
 use crate::Planner;
 
-/// Hosts at most: all machines are compared with all of them.
+/// Hosts at most: all VMs are compared with all of them.
 const HOSTS_MAX: usize = 1024;
 
 impl Planner {
@@ -70,7 +70,7 @@ impl Planner {
         self.show_host(name)
     }
 
-    /// Says which program starts machines on a host.
+    /// Says which program starts VMs on a host.
     pub fn set_host_program(&self, name: &str, request: &HostProgram) -> Result<Host> {
         let program = request.program.as_ref().map(PathBuf::from);
         program.as_deref().map_or(Ok(()), check_program)?;
@@ -82,7 +82,7 @@ impl Planner {
                 ..known.clone()
             })])
         })?;
-        tracing::info!(host = name, ?program, "a program starts machines there");
+        tracing::info!(host = name, ?program, "a program starts VMs there");
         self.show_host(name)
     }
 
@@ -131,12 +131,12 @@ impl Planner {
         Ok(gone)
     }
 
-    /// The names of all machines.
+    /// The names of all VMs.
     pub(super) fn vm_names(&self) -> Result<Vec<String>> {
         Ok(self.storage.store.vms()?.into_iter().map(|vm| vm.name).collect())
     }
 
-    /// Says where a machine is.
+    /// Says where a VM is.
     pub fn place_vm(&self, vm: &str, request: &PlaceVm) -> Result<Placement> {
         let _claim = self.storage.claims.shared(claim_of(vm))?;
         self.machines.vm_record(vm)?;

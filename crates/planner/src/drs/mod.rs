@@ -46,16 +46,16 @@ pub(crate) struct Drs {
 /// What was seen so far.
 #[derive(Debug, Default)]
 struct State {
-    /// By the machine's name.
+    /// By the VM's name.
     seen: HashMap<String, Seen>,
     cooldowns: Cooldowns,
     /// Seconds between two rounds; none before the first.
     round_s: u64,
     /// When it was looked last (seconds since 1970).
     looked: Option<u64>,
-    /// When somebody was told that a machine should go to a host.
+    /// When somebody was told that a VM should go to a host.
     told: HashMap<(String, String), Nanos>,
-    /// Why the last move of a machine failed that nobody had asked for.
+    /// Why the last move of a VM failed that nobody had asked for.
     failures: HashMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! A round: all machines are looked at, and what should move.
+//! A round: all VMs are looked at, and what should move.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::Planner;
 /// How often it is looked whether a round is due: another span between rounds holds soon.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Looks at machines, round for round.
+/// Looks at VMs, round for round.
 pub fn looking(planner: &Arc<Planner>) -> Task {
     let mut began: Option<Instant> = None;
     let look = move |planner: &Arc<Planner>| {
@@ -39,7 +39,7 @@ pub(super) fn now() -> Nanos {
 }
 
 impl State {
-    /// Takes over what is kept of machines' moves, and forgets machines that are gone.
+    /// Takes over what is kept of VMs' moves, and forgets VMs that are gone.
     pub(super) fn settle(&mut self, registry: &Registry) {
         let trails = || {
             registry
@@ -61,7 +61,7 @@ impl State {
         self.seen.retain(|vm, _| placed.contains(vm.as_str()));
     }
 
-    /// A machine was looked at: what it uses, and why it cannot be sent anywhere, if it
+    /// A VM was looked at: what it uses, and why it cannot be sent anywhere, if it
     /// cannot; or why it could not be asked.
     fn look(&mut self, vm: String, at: Instant, looked: Looked) {
         let seen = self.seen.entry(vm).or_default();
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-/// What was seen of a machine in a round.
+/// What was seen of a VM in a round.
 type Looked = std::result::Result<(Usage, Option<String>), String>;
 
 /// What a round came to.
@@ -103,8 +103,8 @@ struct Judged {
     held: bool,
 }
 
-/// How long what somebody was told to move counts as recommended: as long as a machine is
-/// left alone that moves where nothing recommended that.
+/// How long what somebody was told to move counts as recommended: as long as a VM is left
+/// alone that moves where nothing recommended that.
 const TOLD: Nanos = Nanos::from_secs(3600);
 
 impl State {
@@ -120,8 +120,8 @@ impl State {
         }
     }
 
-    /// Whether somebody was told, not long ago, to move a machine to a host. That holds
-    /// for one move.
+    /// Whether somebody was told, not long ago, to move a VM to a host. That holds for
+    /// one move.
     pub(super) fn was_told(&mut self, vm: &str, host: &str) -> bool {
         let now = now();
         self.told.retain(|_, at| now.since(*at) < TOLD);
@@ -142,10 +142,10 @@ impl Planner {
         };
         let mut records = self.storage.store.vms()?;
         records.retain(|vm| on_a_host(&vm.name));
-        let usages = self.machines.vms.usages(&records);
+        let usages = self.machines.usages(&records);
         let at = Instant::now();
         let judged = usages.into_iter().map(|(vm, looked)| {
-            let judge = |(usage, stands)| (usage, self.machines.unsendable(&vm, &stands));
+            let judge = |(usage, facts)| (usage, self.machines.unsendable(&vm, &facts));
             let looked = looked.map(judge);
             (vm, looked)
         });
@@ -153,7 +153,7 @@ impl Planner {
         let mut state = lock(&self.drs.state);
         state.settle(&registry);
         judged.into_iter().for_each(|(vm, looked)| state.look(vm, at, looked));
-        // Machines may have moved while they were asked.
+        // VMs may have moved while they were asked.
         let registry = self.drs.ledger.read()?;
         state.looked = Some(clock::now());
         let Judged { scene, advice, held } = state.judge(&registry, now());

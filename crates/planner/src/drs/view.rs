@@ -127,7 +127,7 @@ impl Scene {
         }
     }
 
-    /// Why a machine does not go to a host, in words.
+    /// Why a VM does not go to a host, in words.
     fn reason(&self, vm: usize, because: Because, to: Option<&str>) -> String {
         let to = to.unwrap_or("another host");
         match because {
@@ -225,7 +225,7 @@ impl Planner {
         })
     }
 
-    /// Why a machine is where it is.
+    /// Why a VM is where it is.
     pub fn explain_vm(&self, vm: &str) -> Result<DrsExplanation> {
         self.machines.vm_record(vm)?;
         let explained = self.with_drs(|registry, state| {

@@ -22,7 +22,7 @@ use sterna_state::{
 };
 use sterna_telemetry::figures::RECENT;
 
-use super::machine::{run_of, seconds};
+use super::plan_run::{run_of, seconds};
 use super::scene::Scene;
 use super::tiles::Grouped;
 use super::words;
@@ -49,7 +49,7 @@ struct Wanted {
     by: Option<u64>,
 }
 
-/// A move that is planned, and what it is as the machine sees it.
+/// A move that is planned, and what it is as the state machine sees it.
 struct Drafted {
     design: MoveDesign,
     disk: usize,
@@ -177,7 +177,7 @@ fn check_scene(asked: &PlanEvacuation, scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// The datastores as the machine sees them.
+/// The datastores as the state machine sees them.
 fn ends_of(scene: &Scene, speeds: &Speeds, space: f64) -> Vec<PlanEnd> {
     let fastest = speeds.known.values().map(|speed| speed.likely).reduce(f64::max);
     let from = scene.inventory.disks.first().map(|disk| disk.from);

@@ -133,7 +133,7 @@ impl Scene {
     }
 }
 
-/// A datastore as the machine sees it.
+/// A datastore as the state machine sees it.
 fn end(
     site: &Site,
     one: &SiteDatastore,

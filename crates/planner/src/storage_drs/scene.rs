@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// The datastores in their order, as the machine sees them.
+/// The datastores in their order, as the state machine sees them.
 struct Ends {
     datastores: Vec<Datastore>,
     /// Where each is, by its name.

@@ -50,8 +50,8 @@ const PARTING: Duration = Duration::from_millis(200);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The kernel counts a process's memory in pages of this size, on the machines that QEMU's
-/// guests run on with KVM and that this was tried on.
+/// The kernel counts a process's memory in pages of this size, on the computers that
+/// QEMU's guests run on with KVM and that this was tried on.
 const PAGE: u64 = 4096;
 
 type Answer = Result<Value, QmpError>;

@@ -21,8 +21,7 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Transf
     blocking(server, |server| server.machines.list_vm_migrations()).await
 }
 
-/// Carries out the recommended VM migration of a machine; of both machines, if two change
-/// places.
+/// Carries out the recommended VM migration of a VM; of both VMs, if two change places.
 #[utoipa::path(
     post, path = "/v1/drs/transfers", tag = "hosts", operation_id = "start_transfer",
     request_body = StartTransfer,
@@ -51,7 +50,7 @@ pub(super) async fn show(
     blocking(server, move |server| server.machines.show_vm_migration(id)).await
 }
 
-/// Gives a transfer up; the machine runs where it was.
+/// Gives a transfer up; the VM runs where it was.
 #[utoipa::path(
     post, path = "/v1/drs/transfers/{id}/cancel", tag = "hosts",
     operation_id = "cancel_transfer",
