@@ -16,7 +16,7 @@ use sterna_console::output::Output;
 
 /// How long the daemon has: longer than any list takes, and short enough that a key
 /// does not seem to have been lost.
-const PATIENCE: Duration = Duration::from_millis(300);
+const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
 /// What has a name, or a number to go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) fn names(words: &[String], sterna: Command, link: &Link) -> Vec<Strin
     let named = wanted.socket.map(|socket| Link::new(Some(socket), Output::new(false)));
     let client = named.as_ref().unwrap_or(link).client();
     let asked = block_on(async {
-        Ok(tokio::time::timeout(PATIENCE, ask(wanted.kind, &wanted.values, client))
+        Ok(tokio::time::timeout(ANSWER_WITHIN, ask(wanted.kind, &wanted.values, client))
             .await??)
     });
     let mut names = asked.unwrap_or_default();

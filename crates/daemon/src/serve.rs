@@ -22,8 +22,8 @@ use sterna_server::http::Visitors;
 use sterna_service_levels::ServiceLevels;
 use sterna_state::Store;
 use sterna_storage::datastores::make_directory;
-use sterna_storage::places::{NbdPlace, Places};
-use sterna_storage::{Held, Storage, hours, lookout};
+use sterna_storage::places::{DaemonPlaces, NbdPlace};
+use sterna_storage::{Storage, StorageInUse, hours, lookout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -41,7 +41,7 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 pub struct Running {
     pub(crate) daemon: Arc<Daemon>,
     /// Closed when nobody has a share of the daemon any more.
-    gone: mpsc::Receiver<Held>,
+    gone: mpsc::Receiver<StorageInUse>,
     api: UnixListener,
     // In the order in which they are to go: sockets, then the lock.
     _bound: Vec<Bound>,
@@ -103,7 +103,7 @@ impl Running {
         })?;
         let mut bound = Vec::new();
         let (api, nbd) = listen(&settings, inherited, &mut bound)?;
-        let places = Places {
+        let places = DaemonPlaces {
             state: settings.state,
             socket: settings.socket,
             nbd: nbd.iter().map(place_of).collect(),

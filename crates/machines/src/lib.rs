@@ -24,7 +24,7 @@
 //! source is the truth, and a destination of which nothing is known any more can go.
 //!
 //! **Failures.** A VM that dies or hangs ends its move within
-//! [`sterna_qemu::qmp::PATIENCE`] and a tick; a connection that breaks ends none. A
+//! [`sterna_qemu::qmp::ANSWER_WITHIN`] and a tick; a connection that breaks ends none. A
 //! daemon that is killed leaves QEMU's job behind; the next one finds it by its name and
 //! goes on. One that stops in good order has the jobs stand still until it is back, as
 //! nobody would hold what was promised.
@@ -60,7 +60,7 @@ use sterna_moves::{Mover, Moves};
 use sterna_os::lock;
 use sterna_runtime::users::Users;
 use sterna_state::{DiskRecord, Ledger};
-use sterna_storage::patience::Patience;
+use sterna_storage::asker::Asker;
 use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
 
@@ -174,7 +174,7 @@ pub(crate) struct KnownVms {
     /// How each VM was when it was last looked at.
     last_seen: Mutex<BTreeMap<String, LastSeen>>,
     /// Who looks at VMs' files, whose file systems may hang.
-    files: Patience,
+    files: Asker,
     /// The daemon is to stop: moves are left to the next one.
     stopping: AtomicBool,
 }
@@ -190,7 +190,7 @@ impl KnownVms {
             stranded: Mutex::default(),
             adding: Mutex::default(),
             last_seen: Mutex::default(),
-            files: Patience::default(),
+            files: Asker::default(),
             stopping: AtomicBool::new(false),
         }
     }

@@ -25,7 +25,7 @@ use sterna_os::lock;
 use sterna_qemu::{Copy, Export, Place as To, Stats, VmHandle};
 use sterna_runtime::threads;
 use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord};
-use sterna_storage::patience::Patience;
+use sterna_storage::asker::Asker;
 use sterna_telemetry::figures::Watch;
 use tokio::time::{Instant, timeout};
 
@@ -64,7 +64,7 @@ struct Driver {
     /// What the destination's file is known by, once it is known to be ours.
     file: Option<FileIdentity>,
     /// Who asks the destination's file system.
-    patience: Patience,
+    asker: Asker,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     /// It was said that the state does not say what is wanted.
@@ -162,7 +162,7 @@ impl Driver {
             done: 0,
             total: 0,
             file: None,
-            patience: Patience::default(),
+            asker: Asker::default(),
             counts_times: false,
             is_deaf: false,
             closing: None,

@@ -14,7 +14,7 @@ use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos, Percent};
 use sterna_service_levels::PolicySnapshot;
 use sterna_state::DiskRecord;
-use sterna_storage::handle::Found;
+use sterna_storage::handle::SpaceAnswer;
 use sterna_telemetry::samples::window;
 
 use crate::Planner;
@@ -101,7 +101,12 @@ impl Planner {
         Ok(Scene { facts, datastores: names, disks: records, classes })
     }
 
-    fn seen_datastore(&self, name: &str, found: &Found, window: Nanos) -> Datastore {
+    fn seen_datastore(
+        &self,
+        name: &str,
+        found: &SpaceAnswer,
+        window: Nanos,
+    ) -> Datastore {
         let space = found.as_ref().ok().filter(|space| space.capacity > 0);
         let taken = space.map(|space| {
             space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64

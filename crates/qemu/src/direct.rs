@@ -22,11 +22,11 @@ use tokio::time::{Instant, timeout};
 use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Node, Unmovable, file_of, files_in, is_known};
 use crate::qmp::{
-    AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
-    ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
-    LatencyHistogram, Mirror, Monitor, NewImage, NodeOptions, PATIENCE, QmpError,
-    QueryBlock, QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors,
-    QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
+    ANSWER_WITHIN, AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode,
+    DismissJob, ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
+    LatencyHistogram, Mirror, Monitor, NewImage, NodeOptions, QmpError, QueryBlock,
+    QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors, QueryStatus,
+    SetSpeed, Stats, StopJob, UnixServer,
 };
 use crate::{
     Copy, CopyState, Export, GivenUp, Identity, Process, QemuError, RECONNECT, Run, Usage,
@@ -357,7 +357,7 @@ impl Direct {
     /// Waits for the end of a job that is to end soon.
     async fn ended(&self, id: &str) -> Result<Option<Job>, QemuError> {
         let mut events = self.monitor.events();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < deadline {
             match self.job(id).await? {
                 Some(job) if job.status != JobStatus::Concluded => {}

@@ -7,7 +7,7 @@
 //! another. What is decided with the answers is decided elsewhere.
 //!
 //! **Rules.** Nothing here waits without a bound: a monitor that hangs is an error
-//! after [`qmp::PATIENCE`]. What others wrote is read strictly where we rely on it and
+//! after [`qmp::ANSWER_WITHIN`]. What others wrote is read strictly where we rely on it and
 //! leniently where we do not: a field that a newer QEMU adds is passed over, a line
 //! that is no message ends the connection. Events are hints that something may have
 //! changed; what is true is asked for.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Unmovable, is_known};
-use crate::qmp::{PATIENCE, Stats};
+use crate::qmp::{ANSWER_WITHIN, Stats};
 use crate::usage::of_domain;
 use crate::virsh::{DomainDisk, Virsh, VirshError, nbd_disk, probe};
 use crate::{Copy, CopyState, GivenUp, QemuError, Run, Usage};
@@ -131,7 +131,7 @@ impl Managed {
         let size = GENTLE.to_string();
         let gentle = if copy.gentle { &["--buf-size", &size][..] } else { &[] };
         let whole = [&args[..], &more[..], gentle].concat();
-        self.virsh.run_with(&whole, xml, PATIENCE).await.map(drop)
+        self.virsh.run_with(&whole, xml, ANSWER_WITHIN).await.map(drop)
     }
 
     pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {

@@ -7,7 +7,7 @@
 //! daemon, which asks from its own threads.
 //!
 //! SQLite is the truth about which image is a disk's truth, but for the moment in
-//! which a switch-over is committed and it has not been told yet (`commits` in the
+//! which a switch-over is committed and it has not been told yet (`commit_record` in the
 //! daemon).
 //!
 //! **Invariants.**
@@ -79,7 +79,7 @@ pub use experience::Learned;
 pub use forecast::Forecast;
 pub use known_file::KnownFile;
 pub use ledger::{Change, Ledger, LocalLedger};
-pub use migrations::{Blame, Found, MigrationRecord, Pause, Place};
+pub use migrations::{Blame, FoundInImages, MigrationRecord, Pause, Place};
 pub use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
 };

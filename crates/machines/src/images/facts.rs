@@ -198,7 +198,7 @@ impl Machines {
     }
 
     /// Whether one of these places is the file. Their file systems may hang, so they are
-    /// asked with patience.
+    /// asked with a time limit.
     fn others_have(
         &self,
         path: &Path,

@@ -1,7 +1,7 @@
 //! The destination of a move: a file, or a disk of ours that is made for it.
 //!
 //! Its file system may hang for ever, and the move must be given up all the same: so Sterna
-//! asks with patience. If the file system does not answer in time, Sterna assumes that the
+//! asks with a time limit. If the file system does not answer in time, Sterna assumes that the
 //! destination exists, is no file of Sterna's, and is not sealed; and it does again what was to
 //! be done.
 
@@ -34,7 +34,7 @@ impl Driver {
         question: impl FnOnce(&VmMoveRecord) -> T + Send + 'static,
     ) -> Option<T> {
         let record = self.record.clone();
-        self.patience.ask(limit, move || question(&record)).answer()
+        self.asker.ask(limit, move || question(&record)).answer()
     }
 
     /// The same of a disk of ours.
@@ -44,7 +44,7 @@ impl Driver {
         question: impl FnOnce(&Machines, &OurDisk) -> T + Send + 'static,
     ) -> Option<T> {
         let (machines, disk) = (self.machines.clone(), disk.clone());
-        self.patience.ask(ANSWER, move || question(&machines, &disk)).answer()
+        self.asker.ask(ANSWER, move || question(&machines, &disk)).answer()
     }
 
     /// What is said where something was to be done, and there is no answer.

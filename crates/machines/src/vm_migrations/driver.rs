@@ -6,7 +6,7 @@
 //! of the state (`ends`). `words` has the words for people. Each question is answered by
 //! exactly one event.
 //!
-//! A QEMU that does not answer within [`sterna_qemu::qmp::PATIENCE`] counts as silent. It
+//! A QEMU that does not answer within [`sterna_qemu::qmp::ANSWER_WITHIN`] counts as silent. It
 //! goes on sending while no daemon is there. A guest that has come by then stands still
 //! until the next daemon has it run.
 

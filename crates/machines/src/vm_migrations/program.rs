@@ -17,7 +17,7 @@ use tokio::process::Command;
 use crate::Machines;
 
 /// How long it may take: what starts a QEMU through others, on a host that is busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const END_WITHIN: Duration = Duration::from_secs(30);
 
 impl Machines {
     /// The program of a host that a VM is to go to.
@@ -44,7 +44,7 @@ impl Machines {
         let scratch = self.storage.places.state.join(format!("transfer-{}", record.id));
         let mut command = Command::new(path);
         command.args([&record.vm, &record.design.to]).arg(&record.design.destination);
-        let outcome = program::run(&mut command, &scratch, PATIENCE, pending()).await;
+        let outcome = program::run(&mut command, &scratch, END_WITHIN, pending()).await;
         outcome.map_err(|why| format!("{} {why}", path.display()))
     }
 }

@@ -6,11 +6,11 @@ use sterna_machines::{VmMigrationOptions, WantedVmMigration, socket_of};
 use sterna_moves::check_rate;
 
 use super::round::now;
-use super::scene::Scene;
+use super::scene::DrsScene;
 use crate::Planner;
 
 /// The VM of a recommendation, or both if two change places.
-fn wanted(scene: &Scene, one: &Recommended) -> Vec<WantedVmMigration> {
+fn wanted(scene: &DrsScene, one: &Recommended) -> Vec<WantedVmMigration> {
     let wanted = |vm: usize, from: usize, to: usize| WantedVmMigration {
         vm: scene.vms[vm].clone(),
         from: scene.hosts[from].clone(),
@@ -65,7 +65,11 @@ impl Planner {
     }
 
     /// Carries out a recommendation that nobody has asked to be carried out.
-    pub(super) fn apply_by_itself(&self, scene: &Scene, one: &Recommended) -> Result<()> {
+    pub(super) fn apply_by_itself(
+        &self,
+        scene: &DrsScene,
+        one: &Recommended,
+    ) -> Result<()> {
         let options =
             VmMigrationOptions { automatic: true, ..VmMigrationOptions::default() };
         self.machines.start_vm_migrations(&wanted(scene, one), &options).map(drop)

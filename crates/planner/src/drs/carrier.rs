@@ -6,13 +6,13 @@ use sterna_os::lock;
 use sterna_state::{Entry, History, Registry, SeatRecord};
 
 use super::round::now;
-use super::scene::Scene;
+use super::scene::DrsScene;
 use crate::Planner;
 
 /// QEMU, as it migrates VMs.
 struct Qemu<'d> {
     planner: &'d Planner,
-    scene: &'d Scene,
+    scene: &'d DrsScene,
 }
 
 impl Carrier for Qemu<'_> {
@@ -35,7 +35,7 @@ impl Planner {
     pub(super) fn act_on(
         &self,
         registry: &Registry,
-        scene: &Scene,
+        scene: &DrsScene,
         advice: &Advice,
         held: bool,
     ) -> Result<()> {

@@ -11,7 +11,7 @@ use sterna_storage::datastores::check_name;
 
 use super::round::now;
 use super::rules::check_rules;
-use super::scene::Scene;
+use super::scene::DrsScene;
 use super::view::{amounts, loads};
 use crate::Planner;
 
@@ -20,11 +20,11 @@ const HOSTS_MAX: usize = 1024;
 
 impl Planner {
     /// What there is, and what was seen of it.
-    pub(super) fn drs_scene(&self) -> Result<(Registry, Scene)> {
+    pub(super) fn drs_scene(&self) -> Result<(Registry, DrsScene)> {
         let registry = self.drs.ledger.read()?;
         let mut state = lock(&self.drs.state);
         state.settle(&registry);
-        let scene = Scene::of(&registry, &state, now());
+        let scene = DrsScene::of(&registry, &state, now());
         Ok((registry, scene))
     }
 
@@ -189,7 +189,7 @@ fn check_program(path: &Path) -> Result<()> {
 }
 
 /// Hosts with their loads.
-pub(super) fn view_hosts(registry: &Registry, scene: &Scene) -> Vec<Host> {
+pub(super) fn view_hosts(registry: &Registry, scene: &DrsScene) -> Vec<Host> {
     let loads = loads(&scene.inventory);
     let view = |(record, load): (&HostRecord, &Amounts)| {
         let on_it = |assignment: &&SeatRecord| {
@@ -215,7 +215,7 @@ pub(super) fn view_hosts(registry: &Registry, scene: &Scene) -> Vec<Host> {
 
 /// Refuses reservations that cannot be had.
 pub(super) fn check_admission(registry: &Registry) -> Result<()> {
-    let scene = Scene::of(registry, &super::State::default(), now());
+    let scene = DrsScene::of(registry, &super::State::default(), now());
     let inventory = Inventory { vms: Vec::new(), rules: Vec::new(), ..scene.inventory };
     admit(&inventory).map_err(|over| {
         let amount = |it: f64| match over.resource {

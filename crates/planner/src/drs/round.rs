@@ -13,7 +13,7 @@ use sterna_runtime::tasks::Task;
 use sterna_state::Registry;
 
 use super::State;
-use super::scene::{Scene, bounds};
+use super::scene::{DrsScene, bounds};
 use crate::Planner;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.
@@ -85,8 +85,8 @@ impl State {
     }
 
     /// What there is, and what should be done.
-    pub(super) fn advice(&self, registry: &Registry, now: Nanos) -> (Scene, Advice) {
-        let scene = Scene::of(registry, self, now);
+    pub(super) fn advice(&self, registry: &Registry, now: Nanos) -> (DrsScene, Advice) {
+        let scene = DrsScene::of(registry, self, now);
         let advice = advise(&scene.inventory, &bounds(&registry.settings));
         (scene, advice)
     }
@@ -97,7 +97,7 @@ type Looked = std::result::Result<(Usage, Option<String>), String>;
 
 /// What a round came to.
 struct Judged {
-    scene: Scene,
+    scene: DrsScene,
     advice: Advice,
     /// Whether moves that can wait have been recommended for long enough.
     held: bool,
@@ -109,7 +109,7 @@ const TOLD: Nanos = Nanos::from_secs(3600);
 
 impl State {
     /// Somebody was told to move these.
-    pub(super) fn tell(&mut self, scene: &Scene, advice: &Advice) {
+    pub(super) fn tell(&mut self, scene: &DrsScene, advice: &Advice) {
         let went =
             |vm: usize, to: usize| (scene.vms[vm].clone(), scene.hosts[to].clone());
         for one in &advice.moves {

@@ -12,7 +12,7 @@ use super::State;
 
 /// Everything, and the names of it.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct DrsScene {
     pub(super) inventory: Inventory,
     pub(super) hosts: Vec<String>,
     pub(super) pools: Vec<String>,
@@ -28,9 +28,9 @@ pub(super) fn at(names: &[String], name: &str) -> Option<usize> {
     names.iter().position(|one| one == name)
 }
 
-impl Scene {
+impl DrsScene {
     /// What there is, and what was seen of it.
-    pub(super) fn of(registry: &Registry, state: &State, now: Nanos) -> Scene {
+    pub(super) fn of(registry: &Registry, state: &State, now: Nanos) -> DrsScene {
         let hosts: Vec<String> =
             registry.hosts.iter().map(|it| it.name.clone()).collect();
         let pools: Vec<String> =
@@ -62,7 +62,7 @@ impl Scene {
             vms: told_vms,
             rules: told,
         };
-        Scene { inventory, hosts, pools, vms, rules, stays }
+        DrsScene { inventory, hosts, pools, vms, rules, stays }
     }
 }
 

@@ -15,7 +15,7 @@ use sterna_state::Registry;
 use super::State;
 use super::hosts::view_hosts;
 use super::rules::holds;
-use super::scene::{Scene, at, bounds};
+use super::scene::{DrsScene, at, bounds};
 use crate::Planner;
 
 /// In the API's form.
@@ -52,7 +52,7 @@ pub(super) fn loads(inventory: &Inventory) -> Vec<Amounts> {
     sums.iter().zip(&inventory.hosts).map(|(sum, host)| sum.over(host.capacity)).collect()
 }
 
-impl Scene {
+impl DrsScene {
     fn imbalance(&self) -> sterna_api::Imbalance {
         let hosts = &self.inventory.hosts;
         let capacities: Vec<Amounts> = hosts.iter().map(|host| host.capacity).collect();
@@ -193,7 +193,7 @@ impl Planner {
     pub fn drs_status(&self) -> Result<DrsStatus> {
         let vms = self.vm_names()?;
         self.with_drs(|registry, state| {
-            let scene = Scene::of(registry, state, super::round::now());
+            let scene = DrsScene::of(registry, state, super::round::now());
             let broken = registry.rules.iter().filter(|rule| !holds(registry, rule));
             let elsewhere = vms.into_iter().filter(|vm| at(&scene.vms, vm).is_none());
             DrsStatus {

@@ -36,7 +36,7 @@ pub use migrate::{
     CancelSend, Capability, Continue, QueryCapabilities, QuerySend, Quit, Receive, Send,
     SendInfo, SentMemory, SetCapabilities, SetSendSpeed, Stop,
 };
-pub use monitor::{Monitor, PATIENCE};
+pub use monitor::{ANSWER_WITHIN, Monitor};
 pub use stats::{BlockStats, Histogram, LatencyHistogram, QueryBlockStats, Stats};
 pub use vm::{
     Capabilities, MemorySize, Named, Processor, QueryMemory, QueryName, QueryProcessors,

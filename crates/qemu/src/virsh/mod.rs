@@ -23,7 +23,7 @@ pub use error::VirshError;
 pub use figures::{BlockFigures, JobFigures};
 pub(crate) use network::{nbd_disk, probe};
 
-use crate::qmp::PATIENCE;
+use crate::qmp::ANSWER_WITHIN;
 
 /// How long libvirt may take to be started anew: twice what it takes. Who asks has others
 /// to ask, within seconds.
@@ -55,7 +55,7 @@ impl Virsh {
 
     /// Runs one command and gives what it printed.
     pub async fn run(&self, args: &[&str]) -> Result<String, VirshError> {
-        self.run_with(args, String::new(), PATIENCE).await
+        self.run_with(args, String::new(), ANSWER_WITHIN).await
     }
 
     /// Runs one command that reads `input`, and gives what it printed. A libvirt that
