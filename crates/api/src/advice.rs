@@ -63,9 +63,9 @@ pub enum AdviceKind {
     MoveWithBound,
     /// Can be moved at any time.
     MoveAnyTime,
-    /// A disk of a virtual machine that QEMU itself serves.
+    /// A disk of a VM that QEMU itself serves.
     Unserved,
-    /// A virtual machine that cannot be asked which disks it has.
+    /// A VM that cannot be asked which disks it has.
     Unasked,
 }
 

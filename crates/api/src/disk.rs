@@ -120,7 +120,7 @@ pub struct RemovedDisk {
     pub image_kept: bool,
 }
 
-/// Where a virtual machine's hypervisor finds a disk.
+/// Where a VM's hypervisor finds a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttachDisk {

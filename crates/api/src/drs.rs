@@ -1,4 +1,4 @@
-//! DRS: which virtual machines should be on other hosts, and why others stay.
+//! DRS: which VMs should be on other hosts, and why others stay.
 
 use serde::{Deserialize, Serialize};
 use sterna_core::Nanos;
@@ -13,13 +13,13 @@ use crate::{Amounts, Automation};
 pub struct DrsSettings {
     /// Moves of this priority or more: 1 is the most, 5 the least.
     pub threshold: u8,
-    /// The seconds between two checks of the machines.
+    /// The seconds between two checks of the VMs.
     pub round_s: u64,
     /// A problem must last for so many checks in a row before DRS recommends a move
     /// because of it. A violated rule that must hold counts at once.
     pub hold: u32,
-    /// A machine that has moved stays for so many seconds; if it moves again soon after
-    /// that, twice as long.
+    /// A VM that has moved stays for so many seconds; if it moves again soon after that,
+    /// twice as long.
     pub cooldown_s: u64,
     /// The most moves that are recommended at once.
     pub moves: u64,
@@ -79,7 +79,7 @@ pub struct Imbalance {
     pub variation: f64,
 }
 
-/// A machine as DRS sees it.
+/// A VM as DRS sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JudgedVm {
     /// Its name.
@@ -96,7 +96,7 @@ pub struct JudgedVm {
     pub entitled: Amounts,
     /// The part of its demand that it gets, 0 to 100; absent while unknown.
     pub score: Option<f64>,
-    /// Why the machine cannot move, if it cannot.
+    /// Why the VM cannot move, if it cannot.
     pub stays: Option<String>,
 }
 
@@ -109,9 +109,9 @@ pub struct DrsStatus {
     pub imbalance: Imbalance,
     /// The hosts.
     pub hosts: Vec<crate::Host>,
-    /// The machines on them.
+    /// The VMs on them.
     pub vms: Vec<JudgedVm>,
-    /// Machines whose host is unknown, by name.
+    /// VMs whose host is unknown, by name.
     pub elsewhere: Vec<String>,
     /// The rules that do not hold, by name.
     pub broken: Vec<String>,
@@ -127,9 +127,9 @@ pub struct DrsStatus {
 pub enum DrsGoal {
     /// A rule that must hold and does not.
     Must,
-    /// A host has too little memory for its machines.
+    /// A host has too little memory for its VMs.
     Memory,
-    /// A host has too few processors for its machines.
+    /// A host has too few processors for its VMs.
     Cpu,
     /// A rule that should hold and does not.
     Should,
@@ -154,13 +154,13 @@ pub struct MoveWorth {
 /// A move that is recommended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DrsMove {
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// The host that it should leave.
     pub from: String,
     /// The host that it should go to.
     pub to: String,
-    /// The machine that should come back in exchange, if there is one.
+    /// The VM that should come back in exchange, if there is one.
     pub back: Option<String>,
     /// The problem that the move repairs.
     pub goal: DrsGoal,
@@ -183,16 +183,16 @@ pub struct DrsMove {
     pub imbalance: [Imbalance; 2],
 }
 
-/// A machine that stays in spite of a problem.
+/// A VM that stays in spite of a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StayingVm {
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// Where it is.
     pub host: String,
     /// The problem.
     pub goal: DrsGoal,
-    /// The best host for the machine; absent if there is none.
+    /// The best host for the VM; absent if there is none.
     pub to: Option<String>,
     /// Why it stays.
     pub reason: String,
@@ -209,25 +209,25 @@ pub struct DrsAdvice {
     pub rounds: u32,
     /// In the order in which they should be made.
     pub moves: Vec<DrsMove>,
-    /// Machines that stay in spite of a problem.
+    /// VMs that stay in spite of a problem.
     pub staying: Vec<StayingVm>,
 }
 
-/// Why a machine is not on a host.
+/// Why a VM is not on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostVerdict {
     /// The host.
     pub host: String,
-    /// Whether the machine may go there.
+    /// Whether the VM may go there.
     pub may: bool,
     /// Why not, or the benefit.
     pub reason: String,
 }
 
-/// The reasons for a machine's host.
+/// The reasons for a VM's host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DrsExplanation {
-    /// The machine.
+    /// The VM.
     pub vm: JudgedVm,
     /// The problem that its move could repair.
     pub goal: DrsGoal,

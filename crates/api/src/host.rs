@@ -1,4 +1,4 @@
-//! Hosts: where virtual machines run, and which are where.
+//! Hosts: where VMs run, and which are where.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,15 +17,15 @@ pub struct Amounts {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// The processors that it has for machines.
+    /// The processors that it has for VMs.
     pub cpu: f64,
     /// The memory that it has for them.
     pub memory: u64,
-    /// Its load: what its machines are entitled to, as parts of its resources.
+    /// Its load: what its VMs are entitled to, as parts of its resources.
     pub load: Amounts,
-    /// The machines on it, by name.
+    /// The VMs on it, by name.
     pub vms: Vec<String>,
-    /// The program that starts machines there, if there is one.
+    /// The program that starts VMs there, if there is one.
     pub program: Option<String>,
     /// When it was added (seconds since 1970).
     pub added: u64,
@@ -37,13 +37,13 @@ pub struct Host {
 pub struct AddHost {
     /// Its name.
     pub name: String,
-    /// The processors that it has for machines.
+    /// The processors that it has for VMs.
     pub cpu: f64,
     /// The memory that it has for them.
     pub memory: u64,
 }
 
-/// Sets the program that starts machines on a host.
+/// Sets the program that starts VMs on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostProgram {
@@ -51,7 +51,7 @@ pub struct HostProgram {
     pub program: Option<String>,
 }
 
-/// Records the host of a machine.
+/// Records the host of a VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlaceVm {
@@ -59,14 +59,14 @@ pub struct PlaceVm {
     pub host: Option<String>,
 }
 
-/// Where a machine is.
+/// Where a VM is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Placement {
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// The host that it is on, if known.
     pub host: Option<String>,
-    /// Whether DRS had recommended this host. If not, DRS leaves the machine alone for a
+    /// Whether DRS had recommended this host. If not, DRS leaves the VM alone for a
     /// while.
     pub recommended: bool,
 }

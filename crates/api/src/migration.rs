@@ -180,9 +180,9 @@ pub struct Migration {
     pub differing: Option<Places>,
     /// Its results; present once it has ended.
     pub report: Option<Report>,
-    /// The virtual machine ended during the switch-over, so it is unknown which of both
-    /// images has the last writes. Sterna keeps both, and `hint` says what to do. The
-    /// value becomes false once Sterna has seen the machine with the destination.
+    /// The VM ended during the switch-over, so it is unknown which of both images has the
+    /// last writes. Sterna keeps both, and `hint` says what to do. The value becomes
+    /// false once Sterna has seen the VM with the destination.
     pub unclear: bool,
 }
 

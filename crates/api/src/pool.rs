@@ -1,4 +1,4 @@
-//! Resource pools: what sets of virtual machines are promised of all hosts together.
+//! Resource pools: what sets of VMs are promised of all hosts together.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -33,9 +33,9 @@ pub struct Pool {
     pub cpu: PoolTerms,
     /// Of memory, in bytes.
     pub memory: PoolTerms,
-    /// The machines in it, by name, without those of the pools in it.
+    /// The VMs in it, by name, without those of the pools in it.
     pub vms: Vec<String>,
-    /// What all machines in it, and in the pools in it, are entitled to.
+    /// What all VMs in it, and in the pools in it, are entitled to.
     pub entitled: Amounts,
     /// When it was created (seconds since 1970).
     pub created: u64,
@@ -95,10 +95,10 @@ pub struct ChangePool {
     /// Of memory.
     #[serde(default)]
     pub memory: AskTerms,
-    /// A machine that shall be in it, and in no other.
+    /// A VM that shall be in it, and in no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<String>,
-    /// A machine that shall be in it no more.
+    /// A VM that shall be in it no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Rules: which virtual machines are to be together, apart, or on some hosts.
+//! Rules: which VMs are to be together, apart, or on some hosts.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleKind {
-    /// All machines on the same host.
+    /// All VMs on the same host.
     Affinity,
-    /// Each machine on another host.
+    /// Each VM on another host.
     AntiAffinity,
-    /// The machines on these hosts.
+    /// The VMs on these hosts.
     On,
-    /// The machines not on these hosts.
+    /// The VMs not on these hosts.
     NotOn,
 }
 
@@ -38,7 +38,7 @@ pub struct AddRule {
     pub name: String,
     /// What it asks.
     pub kind: RuleKind,
-    /// Of these machines.
+    /// Of these VMs.
     pub vms: Vec<String>,
     /// With these hosts, if it is about hosts.
     #[serde(default)]
@@ -54,13 +54,13 @@ pub struct Rule {
     pub name: String,
     /// What it asks.
     pub kind: RuleKind,
-    /// Of these machines.
+    /// Of these VMs.
     pub vms: Vec<String>,
     /// With these hosts, if it is about hosts.
     pub hosts: Vec<String>,
     /// Whether it must hold; else it should.
     pub must: bool,
-    /// Whether it holds now, as far as it is known where its machines are.
+    /// Whether it holds now, as far as it is known where its VMs are.
     pub holds: bool,
     /// When it was made (seconds since 1970).
     pub created: u64,

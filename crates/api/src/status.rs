@@ -31,7 +31,7 @@ pub struct Counts {
     pub classes: u64,
     /// Policies, open or closed.
     pub policies: u64,
-    /// Virtual machines whose disks QEMU serves.
+    /// VMs whose disks QEMU serves.
     #[serde(default)]
     pub vms: u64,
 }

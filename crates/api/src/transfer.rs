@@ -1,15 +1,15 @@
-//! Transfers: virtual machines that go from one QEMU to another, and so to another host.
+//! Transfers: VMs that go from one QEMU to another, and so to another host.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Carries out the recommended VM migration of a machine.
+/// Carries out the recommended VM migration of a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartTransfer {
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// The QMP socket of the waiting QEMU; absent if the host's program starts one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct TransferReport {
 pub struct Transfer {
     /// Its number.
     pub id: u64,
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// The host that it leaves.
     pub from: String,

@@ -1,4 +1,4 @@
-//! Virtual machines that exist already, and whose disks QEMU serves itself.
+//! VMs that exist already, and whose disks QEMU serves itself.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use utoipa::ToSchema;
 
 use crate::AskGuard;
 
-/// How it goes with a machine.
+/// How it goes with a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmState {
     /// It runs.
     Running,
-    /// The machine is on, and its processors are stopped.
+    /// The VM is on, and its processors are stopped.
     Paused,
     /// It is off.
     Off,
@@ -32,7 +32,7 @@ impl fmt::Display for VmState {
     }
 }
 
-/// The load of a machine's disk, over a moment.
+/// The load of a VM's disk, over a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VmFigures {
     /// How long the moment was, in seconds.
@@ -45,10 +45,10 @@ pub struct VmFigures {
     pub latency_us: Option<f64>,
 }
 
-/// A disk of a machine.
+/// A disk of a VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VmDisk {
-    /// Its name in the machine (`vda`).
+    /// Its name in the VM (`vda`).
     pub device: String,
     /// Its image: a file's path, or QEMU's description.
     pub image: String,
@@ -73,7 +73,7 @@ pub struct VmDisk {
     pub now: Option<VmFigures>,
 }
 
-/// A virtual machine.
+/// A VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Vm {
     /// Its name here.
@@ -90,13 +90,13 @@ pub struct Vm {
     pub detail: Option<String>,
     /// QEMU's version, if that is known.
     pub qemu: Option<String>,
-    /// Its disks; empty while the machine does not answer.
+    /// Its disks; empty while the VM does not answer.
     pub disks: Vec<VmDisk>,
     /// When it was added (seconds since 1970).
     pub added: u64,
 }
 
-/// Adds a machine: with either `qmp` or `libvirt`.
+/// Adds a VM: with either `qmp` or `libvirt`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddVm {
@@ -113,7 +113,7 @@ pub struct AddVm {
     pub domain: Option<String>,
 }
 
-/// Asks for a move of a machine's disk.
+/// Asks for a move of a VM's disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveVmDisk {
@@ -129,7 +129,7 @@ pub struct MoveVmDisk {
     pub guard: AskGuard,
 }
 
-/// Asks for a machine's disk to become a disk of Sterna's.
+/// Asks for a VM's disk to become a disk of Sterna's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptVmDisk {
@@ -137,7 +137,7 @@ pub struct AdoptVmDisk {
     pub device: String,
     /// The datastore to make Sterna's disk on.
     pub on: String,
-    /// The disk's name; if left out, the machine's name and the device's (`web-vda`).
+    /// The disk's name; if left out, the VM's name and the device's (`web-vda`).
     #[serde(default)]
     pub name: Option<String>,
     /// The limit of the copy in bytes per second.

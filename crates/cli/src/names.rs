@@ -16,7 +16,7 @@ use sterna_console::output::Output;
 
 /// How long the daemon has: longer than any list takes, and short enough that a key
 /// does not seem to have been lost.
-const PATIENCE: Duration = Duration::from_millis(300);
+const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
 /// What has a name, or a number to go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum Kind {
     Datastore,
     /// An old copy in a datastore, which the values before it name.
     OldCopy,
-    /// A disk, a datastore or a virtual machine.
+    /// A disk, a datastore or a VM.
     Advised,
     Class,
     Policy,
@@ -35,7 +35,7 @@ enum Kind {
     Host,
     Pool,
     Rule,
-    /// A disk of a virtual machine, which the values before it name.
+    /// A disk of a VM, which the values before it name.
     Device,
     /// Any migration, also of the past.
     Migration,
@@ -43,7 +43,7 @@ enum Kind {
     OpenMigration,
     /// The same, by its number alone.
     OpenMigrationNumber,
-    /// A virtual machine's move to another host that has not ended.
+    /// A VM's move to another host that has not ended.
     OpenTransfer,
     /// Any plan, also of the past.
     Plan,
@@ -74,7 +74,7 @@ pub(crate) fn names(words: &[String], sterna: Command, link: &Link) -> Vec<Strin
     let named = wanted.socket.map(|socket| Link::new(Some(socket), Output::new(false)));
     let client = named.as_ref().unwrap_or(link).client();
     let asked = block_on(async {
-        Ok(tokio::time::timeout(PATIENCE, ask(wanted.kind, &wanted.values, client))
+        Ok(tokio::time::timeout(ANSWER_WITHIN, ask(wanted.kind, &wanted.values, client))
             .await??)
     });
     let mut names = asked.unwrap_or_default();

@@ -7,7 +7,7 @@
 //!   server           the API, and what people see of several services at once
 //!   planner          plans, Storage DRS, DRS
 //!   service levels   classes, policies, cruise control
-//!   machines         VMs whose disks QEMU serves itself
+//!   machines         VMs, disks that QEMU serves itself, VM migrations
 //!   moves            moves of disks, and their guards
 //!   storage          datastores, disks, the engine, the state
 //! ```
@@ -26,7 +26,7 @@ use sterna_runtime::tasks::Tasks;
 use sterna_server::http::Visitors;
 use sterna_server::{Dashboard, Live, Server};
 use sterna_service_levels::ServiceLevels;
-use sterna_state::ActivityLog;
+use sterna_state::{ActivityLog, Ledger, LocalLedger};
 use sterna_storage::{DiskUser, Storage};
 
 /// The daemon.
@@ -54,13 +54,16 @@ impl Daemon {
     pub(crate) fn new(storage: Storage, seen: Seen) -> Self {
         let storage = Arc::new(storage);
         let moves = Arc::new(Moves::new(storage.clone()));
-        let machines = Arc::new(Machines::new(storage.clone(), moves.clone()));
+        let ledger: Arc<dyn Ledger> = Arc::new(LocalLedger::new(storage.store.clone()));
+        let machines =
+            Arc::new(Machines::new(storage.clone(), moves.clone(), ledger.clone()));
         let levels = Arc::new(ServiceLevels::new(storage.clone(), moves.clone()));
         let planner = Arc::new(Planner::new(
             storage.clone(),
             moves.clone(),
             machines.clone(),
             levels.clone(),
+            ledger,
         ));
         let disk_users: [Arc<dyn DiskUser>; 4] =
             [moves.clone(), machines.clone(), levels.clone(), planner.clone()];

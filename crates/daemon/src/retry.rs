@@ -38,7 +38,7 @@ pub(crate) fn retrying(daemon: &Arc<Daemon>) -> Task {
         let resumed = daemon
             .machines
             .resume_stranded_moves()
-            .and(daemon.planner.resume_stranded_transfers());
+            .and(daemon.machines.resume_stranded_vm_migrations());
         retried.and(resumed)
     };
     Task::every("retry", "try again what is offline or unfinished", RETRY, daemon, retry)

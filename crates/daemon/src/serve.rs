@@ -23,8 +23,8 @@ use sterna_server::{Live, http};
 use sterna_service_levels::ServiceLevels;
 use sterna_state::{ActivityLog, Store};
 use sterna_storage::datastores::make_directory;
-use sterna_storage::places::{NbdPlace, Places};
-use sterna_storage::{Held, Storage, hours, lookout};
+use sterna_storage::places::{DaemonPlaces, NbdPlace};
+use sterna_storage::{Storage, StorageInUse, hours, lookout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -42,7 +42,7 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 pub struct Running {
     pub(crate) daemon: Arc<Daemon>,
     /// Closed when nobody has a share of the daemon any more.
-    gone: mpsc::Receiver<Held>,
+    gone: mpsc::Receiver<StorageInUse>,
     api: UnixListener,
     // In the order in which they are to go: sockets, then the lock.
     _bound: Vec<Bound>,
@@ -104,7 +104,7 @@ impl Running {
         })?;
         let mut bound = Vec::new();
         let (api, nbd) = listen(&settings, inherited, &mut bound)?;
-        let places = Places {
+        let places = DaemonPlaces {
             state: settings.state,
             socket: settings.socket,
             nbd: nbd.iter().map(place_of).collect(),
@@ -134,7 +134,7 @@ impl Running {
         }
         daemon.moves.watch_migrations();
         daemon.machines.resume_vm_moves()?;
-        daemon.planner.resume_transfers()?;
+        daemon.machines.resume_vm_migrations()?;
         daemon.planner.resume_plans()?;
         for task in tasks_of(&daemon) {
             daemon.tasks.start(task)?;
@@ -217,7 +217,7 @@ impl Running {
         let Running { daemon, gone, api, _bound, _lock: lock } = self;
         drop(api);
         daemon.machines.leave_vm_moves();
-        daemon.planner.leave_transfers();
+        daemon.machines.leave_vm_migrations();
         let deadline = Instant::now() + LAST_THREADS;
         let hanging = daemon.tasks.stop(LAST_THREADS);
         if !hanging.is_empty() {

@@ -1,4 +1,4 @@
-//! Adoptions and releases: a machine's disk becomes a disk of ours, or a file again.
+//! Adoptions and releases: a VM's disk becomes a disk of ours, or a file again.
 //!
 //! Both are moves like those from file to file (`moves`, `mover`), with an export of ours
 //! at one end. What can be refused is refused here, before anything is made.
@@ -120,12 +120,12 @@ impl Machines {
         }
     }
 
-    /// A machine that would not look for this daemon again would get errors whenever it
-    /// is restarted.
+    /// A VM that would not look for this daemon again would get errors whenever it is
+    /// restarted.
     fn check_reconnects(&self, known: &VmRecord) -> Result<()> {
         let link = self.vms.link(&known.reach);
         let reconnects =
-            self.vms.runtime.block_on(async { link.machine().await?.reconnects().await });
+            self.vms.runtime.block_on(async { link.vm().await?.reconnects().await });
         match reconnects {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -143,7 +143,7 @@ impl Machines {
     }
 }
 
-/// What a machine's disk is called here, unless somebody says otherwise.
+/// What a VM's disk is called here, unless somebody says otherwise.
 fn name_for(vm: &str, drive: &Drive) -> String {
     format!("{vm}-{}", plain(&drive.device))
 }

@@ -1,4 +1,4 @@
-//! What must be in order before a disk of a machine is moved, and what things are called.
+//! What must be in order before a disk of a VM is moved, and what things are called.
 
 use std::path::{Path, PathBuf};
 

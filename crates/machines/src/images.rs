@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sterna_api::{DatastoreImage, DatastoreImages, Error, ImageUse, Result};
 use sterna_core::old_copy::may_go;
-use sterna_engine::Found;
+use sterna_engine::FoundFile;
 use sterna_engine::datastore::OldCopy;
 use sterna_os::lock;
 use sterna_state::KnownFile;
@@ -38,7 +38,7 @@ impl Machines {
         let (files, left_out) = handle.files()?;
         let records = self.image_records(&handle, self.sights())?;
         let view =
-            |(file, found): (String, Found)| view(&file, &found, &records.of(&file));
+            |(file, found): (String, FoundFile)| view(&file, &found, &records.of(&file));
         Ok(DatastoreImages {
             datastore: datastore.into(),
             images: files.into_iter().map(view).collect(),
@@ -73,7 +73,7 @@ impl Machines {
     /// system does not say it in time.
     pub(crate) fn look_at_source(&self, image: &str) -> Option<KnownFile> {
         let path = Path::new(image).is_absolute().then(|| PathBuf::from(image))?;
-        let found = self.vms.files.ask(ANSWER, move || Found::at(&path).ok());
+        let found = self.vms.files.ask(ANSWER, move || FoundFile::at(&path).ok());
         let found = found.answer()??.facts();
         found.is_file.then(|| found.file.into())
     }
@@ -101,7 +101,7 @@ impl Machines {
 }
 
 /// A file as the API shows it.
-fn view(file: &str, found: &Found, known: &Known) -> DatastoreImage {
+fn view(file: &str, found: &FoundFile, known: &Known) -> DatastoreImage {
     let mut image = DatastoreImage {
         image: file.into(),
         size: found.size,

@@ -25,15 +25,15 @@ use super::images::Sight;
 use super::unclear::{both, decide};
 use crate::Machines;
 
-/// How often machines are looked at: somebody who has started one with the wrong image is
-/// told before much is written to it.
+/// How often VMs are looked at: somebody who has started one with the wrong image is told
+/// before much is written to it.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Looks in a row that get no answer until it is said that a machine hangs: another program
+/// Looks in a row that get no answer until it is said that a VM hangs: another program
 /// may have had its monitor for a moment.
 const HANGS: u32 = 2;
 
-/// How a machine was, when it was last looked at.
+/// How a VM was, when it was last looked at.
 #[derive(Debug)]
 pub(super) struct LastSeen {
     /// When that began (seconds since 1970).
@@ -75,7 +75,7 @@ impl LastSeen {
         }
     }
 
-    /// What a machine of this name was seen with.
+    /// What a VM of this name was seen with.
     pub(super) fn sights(&self, vm: &str) -> impl Iterator<Item = Sight> {
         self.images.iter().map(|(device, image)| Sight {
             vm: vm.to_owned(),
@@ -93,14 +93,14 @@ impl LastSeen {
     }
 }
 
-/// Looks at machines.
+/// Looks at VMs.
 pub fn looking(machines: &Arc<Machines>) -> Task {
     let look = |machines: &Arc<Machines>| machines.look_at_vms();
     Task::every("vms", "check the VMs", EVERY, machines, look).after(Duration::ZERO)
 }
 
 impl Machines {
-    /// Looks at all machines that nobody else keeps.
+    /// Looks at all VMs that nobody else keeps.
     fn look_at_vms(&self) -> Result<()> {
         let records = self.storage.store.vms()?;
         lock(&self.vms.last_seen)
@@ -110,8 +110,8 @@ impl Machines {
         let looks = self.vms.ask_all(&by_hand, |link| async move {
             let at = clock::now();
             let asked = async {
-                let machine = link.machine().await?;
-                Ok((machine.run().await?.on, machine.drives().await?))
+                let vm = link.vm().await?;
+                Ok((vm.run().await?.on, vm.drives().await?))
             };
             let seen: std::result::Result<(bool, Vec<Drive>), QemuError> = asked.await;
             LastSeen::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
@@ -121,8 +121,8 @@ impl Machines {
         Ok(())
     }
 
-    /// Takes note of what machines were seen with. One that runs with the destination of
-    /// a move whose end was unclear has been given that by somebody who knows of it; with
+    /// Takes note of what VMs were seen with. One that runs with the destination of a
+    /// move whose end was unclear has been given that by somebody who knows of it; with
     /// the source it may have been started as always.
     pub(super) fn note_last_seen<'a>(
         &self,
@@ -152,7 +152,7 @@ impl Machines {
         }
     }
 
-    /// Keeps the latest look at a machine.
+    /// Keeps the latest look at a VM.
     fn remember(&self, vm: &VmRecord, mut seen: LastSeen) {
         let mut all = lock(&self.vms.last_seen);
         if let Some(before) = all.get(&vm.name) {
@@ -171,7 +171,7 @@ impl Machines {
         all.insert(vm.name.clone(), seen);
     }
 
-    /// What somebody should know of machines.
+    /// What somebody should know of VMs.
     pub fn vm_warnings(&self) -> Result<Vec<Warning>> {
         let left = self.storage.store.untidy_vm_moves()?;
         let mut warnings: Vec<Warning> = left.iter().map(untidy).collect();
@@ -206,7 +206,7 @@ impl Machines {
         Ok(warnings)
     }
 
-    /// What is to be said of a machine that runs with this image after its last move.
+    /// What is to be said of a VM that runs with this image after its last move.
     fn went_back_to(&self, last: &VmMoveRecord, image: &str) -> Result<Option<Warning>> {
         if image == last.destination {
             return Ok(None);
@@ -215,8 +215,8 @@ impl Machines {
         Ok(left.map(|left| went_back(&left, last)))
     }
 
-    /// Refuses to go on with an image that a disk of this machine has left: that would
-    /// make it look like the latest.
+    /// Refuses to go on with an image that a disk of this VM has left: that would make it
+    /// look like the latest.
     pub(super) fn check_latest(&self, vm: &VmRecord, drive: &Drive) -> Result<()> {
         let of_disk =
             |last: &VmMoveRecord| last.device == drive.device && is_of(last, vm);
@@ -238,12 +238,12 @@ impl Machines {
     }
 }
 
-/// Whether a move was of this machine. One by its name that was added since is another.
+/// Whether a move was of this VM. One by its name that was added since is another.
 fn is_of(last: &VmMoveRecord, vm: &VmRecord) -> bool {
     vm.name == last.vm && last.ended.is_some_and(|ended| vm.added <= ended)
 }
 
-/// Its machine has not let go of a move that has ended.
+/// Its VM has not let go of a move that has ended.
 fn untidy(last: &VmMoveRecord) -> Warning {
     Warning {
         about: format!("vm {}", last.vm),

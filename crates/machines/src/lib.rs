@@ -1,27 +1,33 @@
-//! Virtual machines that exist already, and whose disks QEMU serves itself.
+//! VMs that exist already, and whose disks QEMU serves itself.
+//!
+//! A *machine* is QEMU's word for a VM. Here it is only the name of this service: its code
+//! and its comments say VM.
 //!
 //! Sterna has none of their bytes in its hands: QEMU's mirror does the copying, and
 //! Sterna guards it: it makes the destination, says how fast the copy may be, has QEMU
 //! switch over, and puts away what is left, in whatever way it ends. Such a move is a
 //! migration like any other to whoever looks at it, with a number among theirs.
 //!
-//! A machine's disk can also become a disk of ours, and a file again: then one end of the
-//! copy is an export of this daemon, and the rest is the same.
+//! A VM's disk can also become a disk of ours, and a file again: then one end of the copy
+//! is an export of this daemon, and the rest is the same.
 //!
-//! `vms` has the machines, `link` the connections, `moves` what may be asked of a move,
-//! `stranded` has those without a thread, `adoptions` those to and from disks of ours (`ours`), and `mover` carries out what
-//! `core::mover` decides of it.
-//! `last_seen` is what machines were last seen with, for warnings. `images` has what is
-//! known of the files of a datastore, and removes old copies.
+//! A VM can also migrate from one QEMU to another, while its disks stay (`vm_migrations`).
+//!
+//! `vms` has what may be asked of VMs, `link` the connections, `moves` what may be asked of a move,
+//! `stranded` has those without a thread, `adoptions` those to and from disks of ours
+//! (`ours`), and `mover` carries out what `core::mover` decides of it. `last_seen` is
+//! what VMs were last seen with, for warnings. `images` has what is known of the files of
+//! a datastore, and removes old copies.
 //!
 //! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
 //! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
 //! source is the truth, and a destination of which nothing is known any more can go.
 //!
-//! **Failures.** A machine that dies or hangs ends its move within
-//! [`sterna_qemu::qmp::PATIENCE`] and a tick; a connection that breaks ends none. A daemon that is killed leaves QEMU's job
-//! behind; the next one finds it by its name and goes on. One that stops in good order
-//! has the jobs stand still until it is back, as nobody would hold what was promised.
+//! **Failures.** A VM that dies or hangs ends its move within
+//! [`sterna_qemu::qmp::ANSWER_WITHIN`] and a tick; a connection that breaks ends none. A
+//! daemon that is killed leaves QEMU's job behind; the next one finds it by its name and
+//! goes on. One that stops in good order has the jobs stand still until it is back, as
+//! nobody would hold what was promised.
 #![forbid(unsafe_code)]
 
 mod adoptions;
@@ -41,6 +47,7 @@ mod usage;
 mod user;
 mod users;
 mod view;
+mod vm_migrations;
 mod vms;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -52,45 +59,57 @@ use sterna_core::DiskId;
 use sterna_moves::{Mover, Moves};
 use sterna_os::lock;
 use sterna_runtime::users::Users;
-use sterna_state::DiskRecord;
-use sterna_storage::patience::Patience;
+use sterna_state::{DiskRecord, Ledger};
+use sterna_storage::asker::Asker;
 use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
 
 use self::last_seen::LastSeen;
 pub use self::last_seen::looking;
-pub use self::link::Link;
 use self::link::Links;
 use self::under_way::Move;
-pub use self::usage::Standing;
+pub use self::usage::VmMigrationFacts;
 pub use self::user::VmUser;
+use self::vm_migrations::Sessions;
+pub use self::vm_migrations::{VmMigrationOptions, WantedVmMigration, socket_of};
 pub use self::vms::claim_of;
 
-/// Virtual machines whose disks QEMU serves itself.
+/// VMs whose disks QEMU serves itself.
 pub struct Machines {
     pub(crate) storage: Arc<Storage>,
     pub(crate) moves: Arc<Moves>,
-    /// The machines that are known, and the connections to them.
-    pub vms: Vms,
-    /// The services above, which use machines.
+    /// Which VM is on which host, and which VMs migrate.
+    pub(crate) ledger: Arc<dyn Ledger>,
+    /// The VMs that are known, and the connections to them.
+    pub(crate) vms: KnownVms,
+    /// The VM migrations that have not ended.
+    pub(crate) sessions: Sessions,
+    /// The services above, which use VMs.
     pub users: Users<dyn VmUser>,
 }
 
 impl Machines {
-    /// No machine is known yet. To be called where there is a runtime.
-    pub fn new(storage: Arc<Storage>, moves: Arc<Moves>) -> Self {
-        Machines { storage, moves, vms: Vms::new(), users: Users::default() }
-    }
-
-    /// Refuses a machine that is on its way to another host.
-    fn check_rests(&self, vm: &str) -> Result<()> {
-        self.users.ask(|user| user.check_rests(vm))
+    /// No VM is known yet. To be called where there is a runtime.
+    pub fn new(
+        storage: Arc<Storage>,
+        moves: Arc<Moves>,
+        ledger: Arc<dyn Ledger>,
+    ) -> Self {
+        Machines {
+            storage,
+            moves,
+            ledger,
+            vms: KnownVms::new(),
+            sessions: Sessions::default(),
+            users: Users::default(),
+        }
     }
 }
 
 impl DiskUser for Machines {
     fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
-        self.check_not_given(disk)
+        self.check_not_given(disk)?;
+        self.check_no_vm_migration_of_disk(disk.id)
     }
 
     fn check_unused(&self, disk: &DiskRecord) -> Result<()> {
@@ -139,31 +158,31 @@ impl Mover for Machines {
     }
 }
 
-/// What this process has of machines.
+/// What this process knows of VMs, and of the moves of their disks.
 #[derive(Debug)]
-pub struct Vms {
+pub(crate) struct KnownVms {
     /// Where what waits for QEMU runs.
     runtime: Handle,
     links: Mutex<Links>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
-    /// Those that have ended, and of which their machines may still have something.
+    /// Those that have ended, and of which their VMs may still have something.
     tidying: Mutex<HashMap<u64, Arc<Move>>>,
     /// Those that have no thread, and are to have one.
     stranded: Mutex<BTreeSet<u64>>,
-    /// Whoever adds a machine holds this.
+    /// Whoever adds a VM holds this.
     adding: Mutex<()>,
-    /// How each machine was when it was last looked at.
+    /// How each VM was when it was last looked at.
     last_seen: Mutex<BTreeMap<String, LastSeen>>,
-    /// Who looks at machines' files, whose file systems may hang.
-    files: Patience,
+    /// Who looks at VMs' files, whose file systems may hang.
+    files: Asker,
     /// The daemon is to stop: moves are left to the next one.
     stopping: AtomicBool,
 }
 
-impl Vms {
+impl KnownVms {
     /// Nothing yet. To be called where there is a runtime.
-    pub(crate) fn new() -> Vms {
-        Vms {
+    pub(crate) fn new() -> KnownVms {
+        KnownVms {
             runtime: Handle::current(),
             links: Mutex::default(),
             moves: Mutex::default(),
@@ -171,25 +190,20 @@ impl Vms {
             stranded: Mutex::default(),
             adding: Mutex::default(),
             last_seen: Mutex::default(),
-            files: Patience::default(),
+            files: Asker::default(),
             stopping: AtomicBool::new(false),
         }
     }
 
-    /// Where what waits for QEMU runs.
-    pub fn runtime(&self) -> &Handle {
-        &self.runtime
-    }
-
-    /// Nobody wants to know any more what a machine still has of moves that have ended.
+    /// Nobody wants to know any more what a VM still has of moves that have ended.
     fn let_go(&self, vm: &str) {
         let tidying = lock(&self.tidying);
-        let of_it = tidying.values().filter(|one| one.is_of_machine(vm));
+        let of_it = tidying.values().filter(|one| one.is_of_vm(vm));
         of_it.for_each(|one| one.asked.notify_one());
     }
 
     /// Whether a move of that number is under way.
-    pub fn has_move(&self, id: u64) -> bool {
+    fn has_move(&self, id: u64) -> bool {
         lock(&self.moves).contains_key(&id)
     }
 }

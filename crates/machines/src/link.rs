@@ -1,31 +1,31 @@
-//! The connection to a machine, shared by all who need it at a time.
+//! The connection to a VM, shared by all who need it at a time.
 //!
-//! A QMP monitor takes one connection at a time, so a look at a machine must not open a
-//! second one while a disk of it moves. The connection is closed as soon as nobody needs
-//! it: another program may want the monitor. Connections go by how a machine is reached,
-//! not by its name: a machine that goes to another QEMU is reached otherwise from then on,
-//! and who moves it there has the connection already.
+//! A QMP monitor takes one connection at a time, so a look at a VM must not open a second
+//! one while a disk of it moves. The connection is closed as soon as nobody needs it:
+//! another program may want the monitor. Connections go by how a VM is reached, not by
+//! its name: a VM that goes to another QEMU is reached otherwise from then on, and who
+//! moves it there has the connection already.
 //!
-//! A link is there as long as somebody holds it, and knows who has listened for its machine
-//! as long: nobody found at a socket is no QEMU that has ended while that one listens.
+//! A link is there as long as somebody holds it, and knows who has listened for its VM as
+//! long: nobody found at a socket is no QEMU that has ended while that one listens.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use sterna_os::lock;
-use sterna_qemu::{Machine, Process, QemuError};
+use sterna_qemu::{Process, QemuError, VmHandle};
 use sterna_state::{Reach, VmRecord};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-use super::Vms;
+use super::KnownVms;
 
 /// So many links of which nobody knows whether they are held take no room worth the look.
 const FEW: usize = 16;
 
-/// The connection to one machine.
+/// The connection to one VM.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     reach: Reach,
     /// Held while it is opened, so that it is opened once.
     open: Mutex<Open>,
@@ -33,27 +33,27 @@ pub struct Link {
 
 #[derive(Debug, Default)]
 struct Open {
-    machine: Weak<Machine>,
+    vm: Weak<VmHandle>,
     /// Who has listened for the last one.
     listener: Option<Process>,
 }
 
 impl Link {
     /// The connection; opened, if it is not.
-    pub async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
+    pub(crate) async fn vm(&self) -> Result<Arc<VmHandle>, QemuError> {
         let mut open = self.open.lock().await;
-        let known = open.machine.upgrade();
-        if let Some(machine) = known.filter(|machine| !machine.is_over()) {
-            return Ok(machine);
+        let known = open.vm.upgrade();
+        if let Some(vm) = known.filter(|vm| !vm.is_over()) {
+            return Ok(vm);
         }
         let how = how(&self.reach);
-        let machine = Arc::new(Machine::reach_again(&how, open.listener).await?);
-        *open = Open { machine: Arc::downgrade(&machine), listener: machine.listener() };
-        Ok(machine)
+        let vm = Arc::new(VmHandle::reach_again(&how, open.listener).await?);
+        *open = Open { vm: Arc::downgrade(&vm), listener: vm.listener() };
+        Ok(vm)
     }
 }
 
-/// How a machine is reached, in the words of the client.
+/// How a VM is reached, in the words of the client.
 fn how(reach: &Reach) -> sterna_qemu::Reach {
     match reach.clone() {
         Reach::Qmp(socket) => sterna_qemu::Reach::Qmp(socket),
@@ -61,8 +61,8 @@ fn how(reach: &Reach) -> sterna_qemu::Reach {
     }
 }
 
-/// Those that somebody holds, by how their machines are reached; and some of which nobody
-/// has looked yet whether that is still so.
+/// Those that somebody holds, by how their VMs are reached; and some of which nobody has
+/// looked yet whether that is still so.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     all: BTreeMap<String, Weak<Link>>,
@@ -87,13 +87,13 @@ impl Links {
     }
 }
 
-impl Vms {
-    /// The connection to a machine that is reached so.
-    pub fn link(&self, reach: &Reach) -> Arc<Link> {
+impl KnownVms {
+    /// The connection to a VM that is reached so.
+    pub(crate) fn link(&self, reach: &Reach) -> Arc<Link> {
         lock(&self.links).get(reach)
     }
 
-    /// What comes of asking each of these machines, in their order. All are asked at once:
+    /// What comes of asking each of these VMs, in their order. All are asked at once:
     /// several that hang take no longer than one. One whose asking was broken off, as the
     /// daemon ends, is missing.
     pub(super) fn ask_all<A, T>(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_machine_at_the_same_time_has_the_same_link() {
+    fn who_asks_for_a_vm_at_the_same_time_has_the_same_link() {
         let mut links = Links::default();
         let one = links.get(&at(1));
         assert!(Arc::ptr_eq(&one, &links.get(&at(1))));
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_come_and_go_leave_no_links_behind() {
+    fn vms_that_come_and_go_leave_no_links_behind() {
         let mut links = Links::default();
         let held = links.get(&at(0));
         for number in 1..10_000 {
-            // A machine that is on its way has two.
+            // A VM that is on its way has two.
             let _both = (links.get(&at(number)), links.get(&at(number + 1)));
         }
         assert!(links.all.len() < 4 * FEW, "{} are left", links.all.len());

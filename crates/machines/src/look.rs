@@ -1,7 +1,7 @@
-//! A look at a machine: how it goes with it, and what its disks are and do.
+//! A look at a VM: how it goes with it, and what its disks are and do.
 //!
-//! What the disks do is the difference of two looks, as QEMU only counts. Where a
-//! machine cannot be asked, that is what is said of it.
+//! What the disks do is the difference of two looks, as QEMU only counts. Where a VM
+//! cannot be asked, that is what is said of it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use sterna_api::{Vm, VmDisk, VmFigures, VmState};
 use sterna_core::Nanos;
 use sterna_engine::datastore::Location;
 use sterna_os::{clock, lock};
-use sterna_qemu::{Drive, Machine, QemuError, Run, Stats};
+use sterna_qemu::{Drive, QemuError, Run, Stats, VmHandle};
 use sterna_state::{Reach, VmRecord};
 use sterna_storage::marks::DatastoreRecord;
 use tokio::time::{Instant, sleep};
 
-use super::Vms;
+use super::KnownVms;
 use super::last_seen::LastSeen;
 use super::link::Link;
 use crate::Machines;
@@ -32,7 +32,7 @@ pub(super) struct Seen {
     drives: Vec<(Drive, Option<VmFigures>)>,
 }
 
-/// A look at a machine.
+/// A look at a VM.
 #[derive(Debug)]
 pub(super) struct Look {
     /// When it began (seconds since 1970).
@@ -50,29 +50,29 @@ impl Look {
     }
 }
 
-/// Looks at a machine.
+/// Looks at a VM.
 pub(super) async fn look(link: &Link) -> Look {
     Look { at: clock::now(), seen: see(link).await }
 }
 
 async fn see(link: &Link) -> Result<Seen, QemuError> {
-    let machine = link.machine().await?;
-    let run = machine.run().await?;
-    let drives = machine.drives().await?;
-    let figures = if run.running { glance(&machine).await? } else { Vec::new() };
+    let vm = link.vm().await?;
+    let run = vm.run().await?;
+    let drives = vm.drives().await?;
+    let figures = if run.running { glance(&vm).await? } else { Vec::new() };
     let drives = drives.into_iter().map(|drive| {
         let found = figures.iter().find(|(device, _)| *device == drive.device);
         let now = found.map(|(_, figures)| *figures);
         (drive, now)
     });
-    Ok(Seen { run, version: machine.version(), drives: drives.collect() })
+    Ok(Seen { run, version: vm.version(), drives: drives.collect() })
 }
 
 /// What the disks do at the moment.
-async fn glance(machine: &Machine) -> Result<Vec<(String, VmFigures)>, QemuError> {
-    let (before, began) = (machine.stats().await?, Instant::now());
+async fn glance(vm: &VmHandle) -> Result<Vec<(String, VmFigures)>, QemuError> {
+    let (before, began) = (vm.stats().await?, Instant::now());
     sleep(GLANCE).await;
-    let (after, span) = (machine.stats().await?, began.elapsed());
+    let (after, span) = (vm.stats().await?, began.elapsed());
     let figures = after.into_iter().filter_map(|(device, now)| {
         let (_, before) = before.iter().find(|(name, _)| *name == device)?;
         let figures = figures(before, &now, span.into());
@@ -92,7 +92,7 @@ fn figures(before: &Stats, now: &Stats, span: Nanos) -> VmFigures {
     }
 }
 
-impl Vms {
+impl KnownVms {
     /// The migration that moves this disk, if one does.
     pub(super) fn mover_of(&self, vm: &str, device: &str) -> Option<u64> {
         let moves = lock(&self.moves);
@@ -101,7 +101,7 @@ impl Vms {
 }
 
 impl Machines {
-    /// A machine as the API shows it.
+    /// A VM as the API shows it.
     pub(super) fn view_vm(
         &self,
         record: VmRecord,

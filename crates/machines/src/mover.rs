@@ -1,13 +1,13 @@
 //! The driver of a move: a thread that carries out what `core::mover` decides.
 //!
 //! What a move does next, and what its end is, is decided there, and so is what happens
-//! if a machine does not answer, a state takes no step, or a daemon is killed. Here it is
-//! asked for: of the machine (`asking`), of the guest's figures (`watching`), of the
+//! if a VM does not answer, a state takes no step, or a daemon is killed. Here it is
+//! asked for: of the VM (`asking`), of the guest's figures (`watching`), of the
 //! destination (`destination`, `files`) and of the state (`end`, which has the words for
 //! people, too). Each question is answered by exactly one event.
 //!
-//! The connection to a machine is held while it is asked ten times a second, and let go
-//! of when it is asked seldom: another program may want the monitor.
+//! The connection to a VM is held while it is asked ten times a second, and let go of
+//! when it is asked seldom: another program may want the monitor.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,10 +22,10 @@ use sterna_core::mover::{
 use sterna_engine::FileIdentity;
 use sterna_moves::GuardRunner;
 use sterna_os::lock;
-use sterna_qemu::{Copy, Export, Machine, Place as To, Stats};
+use sterna_qemu::{Copy, Export, Place as To, Stats, VmHandle};
 use sterna_runtime::threads;
 use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord};
-use sterna_storage::patience::Patience;
+use sterna_storage::asker::Asker;
 use sterna_telemetry::figures::Watch;
 use tokio::time::{Instant, timeout};
 
@@ -47,8 +47,8 @@ struct Driver {
     machines: Arc<Machines>,
     one: Arc<Move>,
     link: Arc<Link>,
-    /// The connection, while the machine is asked often.
-    machine: Option<Arc<Machine>>,
+    /// The connection, while the VM is asked often.
+    vm: Option<Arc<VmHandle>>,
     reach: Reach,
     record: VmMoveRecord,
     copy: Copy,
@@ -64,16 +64,16 @@ struct Driver {
     /// What the destination's file is known by, once it is known to be ours.
     file: Option<FileIdentity>,
     /// Who asks the destination's file system.
-    patience: Patience,
+    asker: Asker,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     /// It was said that the state does not say what is wanted.
     is_deaf: bool,
     /// How it has ended, once that is to be recorded.
     closing: Option<Closing>,
-    /// It has ended, and its machine may still have something of it.
+    /// It has ended, and its VM may still have something of it.
     tidies: bool,
-    /// The machine's time begins.
+    /// The VM's time begins.
     began: Instant,
 }
 
@@ -149,7 +149,7 @@ impl Driver {
         Driver {
             machines: machines.clone(),
             link: machines.vms.link(reach),
-            machine: None,
+            vm: None,
             reach: reach.clone(),
             watch: Watch::new(record.application),
             tidies: false,
@@ -162,7 +162,7 @@ impl Driver {
             done: 0,
             total: 0,
             file: None,
-            patience: Patience::default(),
+            asker: Asker::default(),
             counts_times: false,
             is_deaf: false,
             closing: None,
@@ -208,7 +208,7 @@ impl Driver {
     }
 
     /// Carries out an action. Nothing more is answered once nobody wants to know any more
-    /// what the machine still has: one that goes on answering then is not told anything.
+    /// what the VM still has: one that goes on answering then is not told anything.
     async fn carry_out_unless_let_go(&mut self, action: Action) -> Option<Event> {
         let (one, tidies) = (self.one.clone(), self.tidies);
         loop {
@@ -232,7 +232,7 @@ impl Driver {
     async fn wait(&mut self, until: Nanos) -> bool {
         let span = until.since(self.now());
         if span >= AGAIN {
-            self.machine = None;
+            self.vm = None;
         }
         let asked = self.one.asked.notified();
         timeout(Duration::from_nanos(span.0), asked).await.is_ok()

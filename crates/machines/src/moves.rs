@@ -1,4 +1,4 @@
-//! What may be asked of a move of a machine's disk, and what is known of it.
+//! What may be asked of a move of a VM's disk, and what is known of it.
 //!
 //! A wish is made durable first, and then the mover is woken: it looks at the record.
 
@@ -89,7 +89,7 @@ impl Machines {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<u64> {
         let (vm, device) = (record.vm.clone(), record.device.clone());
-        self.check_rests(&vm)?;
+        self.check_no_vm_migration(&vm)?;
         let moved = self
             .storage
             .store
@@ -124,12 +124,12 @@ impl Machines {
         Ok(drive)
     }
 
-    /// A disk of a machine that is on.
+    /// A disk of a VM that is on.
     pub(super) fn drive_of(&self, known: &VmRecord, device: &str) -> Result<Drive> {
         let link = self.vms.link(&known.reach);
         let found = self.vms.runtime.block_on(async {
-            let machine = link.machine().await?;
-            Ok((machine.run().await?, machine.drive(device).await?))
+            let vm = link.vm().await?;
+            Ok((vm.run().await?, vm.drive(device).await?))
         });
         let (run, drive) = found.map_err(|error: sterna_qemu::QemuError| {
             Error::unavailable(error).hint(format!("see `sterna vm show {}`", known.name))

@@ -1,15 +1,15 @@
-//! Disks of ours that a machine has: found by what QEMU calls their images, made for an
+//! Disks of ours that a VM has: found by what QEMU calls their images, made for an
 //! adoption, and taken away again where that comes to nothing.
 //!
 //! While QEMU copies to a disk, that disk is nobody's truth. Its image calls itself
 //! partial, so that a recovery does not take it; it cannot be moved, removed or attached
 //! elsewhere; and clients do not find it by its name: QEMU knows it by its id, now and
-//! later. (So nobody takes it for a disk while QEMU is disconnected because the daemon was
-//! killed, and writes into the copy.) Right before the switch-over its
-//! image is *sealed* ([`Machines::seal_adopted`]): it calls itself active from then on, as
-//! QEMU may make it the truth at any moment. If QEMU then says that it has not, that is
-//! undone before the move may be called anything but switching. Only what calls itself
-//! partial is removed: a state from an old backup takes a machine's disk for a copy.
+//! later. (So nobody takes it for a disk while QEMU is disconnected because the daemon
+//! was killed, and writes into the copy.) Right before the switch-over its image is
+//! *sealed* ([`Machines::seal_adopted`]): it calls itself active from then on, as QEMU
+//! may make it the truth at any moment. If QEMU then says that it has not, that is undone
+//! before the move may be called anything but switching. Only what calls itself partial
+//! is removed: a state from an old backup takes a VM's disk for a copy.
 //!
 //! A disk that came to nothing is served until QEMU has let go of it, also by a later
 //! daemon: QEMU flushes what it forgets, and its guest stands still until that is answered.
@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep};
 use crate::Machines;
 
 /// How long QEMU's connection may take to end after QEMU has dropped its node: both are
-/// on this machine.
+/// on this host.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// How often it is looked at.
@@ -82,14 +82,14 @@ impl Machines {
         Ok(self.storage.store.open_vm_moves()?.into_iter().find(of_it))
     }
 
-    /// The adoption that has ended, and of which its machine may still have the disk.
+    /// The adoption that has ended, and of which its VM may still have the disk.
     fn untidy_adoption_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
         let all = self.storage.store.untidy_vm_moves()?;
         Ok(all.into_iter().find(|one| one.kind.adopts_disk(disk)))
     }
 
-    /// Refuses a disk that is being adopted or released, or whose machine has not let go
-    /// of it.
+    /// Refuses a disk that is being adopted or released, or whose VM has not let go of
+    /// it.
     pub(super) fn check_not_given(&self, disk: &DiskRecord) -> Result<()> {
         if let Some(VmMoveRecord { id, vm, .. }) = self.untidy_adoption_of(disk.id)? {
             let name = &disk.name;
@@ -132,9 +132,9 @@ impl Machines {
         }))
     }
 
-    /// Makes the disk that a machine's disk is to become, unless a daemon that was killed
-    /// has made it. An old state may have it, and a machine that uses it: then its image
-    /// does not call itself partial.
+    /// Makes the disk that a VM's disk is to become, unless a daemon that was killed has
+    /// made it. An old state may have it, and a VM that uses it: then its image does not
+    /// call itself partial.
     pub(super) fn make_adopted(&self, one: &VmMoveRecord, disk: &OurDisk) -> Result<()> {
         if let Some(record) = self.adopted(disk)? {
             return match self.calls_itself(&record)? {
@@ -173,8 +173,8 @@ impl Machines {
         self.storage.engine.set_named(disk.id);
     }
 
-    /// A disk of an adoption of which nobody has seen the end: it may be a part of a copy,
-    /// or have the machine's last writes. Unless a machine has it, it is for nobody until
+    /// A disk of an adoption of which nobody has seen the end: it may be a part of a
+    /// copy, or have the VM's last writes. Unless a VM has it, it is for nobody until
     /// somebody has looked.
     pub(super) fn put_aside(&self, disk: &OurDisk) {
         let Ok(Some(record)) = self.adopted(disk) else { return };

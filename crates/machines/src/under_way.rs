@@ -1,4 +1,4 @@
-//! A move of a machine's disk that has not ended, as all see it who have to do with it.
+//! A move of a VM's disk that has not ended, as all see it who have to do with it.
 
 use std::sync::Mutex;
 
@@ -50,8 +50,8 @@ impl Move {
         self.id
     }
 
-    /// Whether it moves a disk of this machine.
-    pub(super) fn is_of_machine(&self, vm: &str) -> bool {
+    /// Whether it moves a disk of this VM.
+    pub(super) fn is_of_vm(&self, vm: &str) -> bool {
         self.vm == vm
     }
 

@@ -1,51 +1,48 @@
-//! What machines take of their hosts, and what would keep QEMU from sending them.
+//! What VMs take of their hosts, and what would keep QEMU from sending them.
 
-use sterna_qemu::{Drive, Machine, QemuError, Run, Usage};
+use sterna_qemu::{Drive, QemuError, Run, Usage, VmHandle};
 use sterna_state::VmRecord;
 
-use super::Vms;
+use crate::Machines;
 
-/// What decides whether a machine can be sent from QEMU to QEMU.
+/// What decides whether a VM can migrate from QEMU to QEMU.
 #[derive(Clone, Debug)]
-pub struct Standing {
-    /// Whether the machine runs.
+pub struct VmMigrationFacts {
+    /// Whether the VM runs.
     pub run: Run,
     /// Its disks, as QEMU has them.
     pub drives: Vec<Drive>,
-    /// Why QEMU cannot send it, in its words. libvirt is not asked: it moves its machines
+    /// Why QEMU cannot send it, in its words. libvirt is not asked: it moves its VMs
     /// itself.
     pub blocked: Vec<String>,
 }
 
-impl Standing {
-    /// Asks a machine.
-    pub async fn of(machine: &Machine) -> Result<Standing, QemuError> {
-        let blocked = match machine.direct() {
+impl VmMigrationFacts {
+    /// Asks a VM.
+    pub async fn of(vm: &VmHandle) -> Result<VmMigrationFacts, QemuError> {
+        let blocked = match vm.direct() {
             Some(qemu) => qemu.unsendable().await?,
             None => Vec::new(),
         };
-        let (run, drives) = (machine.run().await?, machine.drives().await?);
-        Ok(Standing { run, drives, blocked })
+        let (run, drives) = (vm.run().await?, vm.drives().await?);
+        Ok(VmMigrationFacts { run, drives, blocked })
     }
 }
 
-/// What a machine takes and how it stands, or why it cannot be asked.
-pub(crate) type Seen = Result<(Usage, Standing), String>;
+/// What a VM takes and what decides whether it can migrate, or why it cannot be asked.
+pub(crate) type Seen = Result<(Usage, VmMigrationFacts), String>;
 
-impl Vms {
-    /// What each of these machines takes and how it stands, or why it cannot be asked.
+impl Machines {
+    /// What each of these VMs takes and what decides whether it can migrate, or why it cannot be asked.
     pub fn usages(&self, records: &[VmRecord]) -> Vec<(String, Seen)> {
-        let asked = self.ask_all(records, |link| async move {
+        let asked = self.vms.ask_all(records, |link| async move {
             let asked = async {
-                let machine = link.machine().await?;
-                Ok::<_, QemuError>((
-                    machine.usage().await?,
-                    Standing::of(&machine).await?,
-                ))
+                let vm = link.vm().await?;
+                Ok::<_, QemuError>((vm.usage().await?, VmMigrationFacts::of(&vm).await?))
             };
             let unseen = || "Sterna cannot see QEMU's process from here".to_owned();
             match asked.await {
-                Ok((usage, stands)) => Ok((usage.ok_or_else(unseen)?, stands)),
+                Ok((usage, facts)) => Ok((usage.ok_or_else(unseen)?, facts)),
                 Err(error) => Err(error.to_string()),
             }
         });

@@ -1,9 +1,7 @@
-//! What machines ask of the services that use them.
+//! What the service `machines` tells the services that use it.
 
-use sterna_api::Result;
-
-/// A service that has something to do with machines.
+/// A service that has something to do with VMs.
 pub trait VmUser: Send + Sync {
-    /// Refuses a machine that is on its way to another host.
-    fn check_rests(&self, vm: &str) -> Result<()>;
+    /// A VM migration that nobody had asked for has failed: the VM is where it was.
+    fn migration_failed(&self, vm: &str, why: &str);
 }

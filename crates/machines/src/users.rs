@@ -1,9 +1,9 @@
-//! Which machine uses a disk of ours.
+//! Which VM uses a disk of ours.
 //!
 //! A disk without a client may be in use all the same: QEMU connects again only with the
 //! next request of its guest, and a guest that rests may make none for hours after the
-//! daemon was restarted. So machines are asked, or, if one does not answer, what it said
-//! last counts.
+//! daemon was restarted. So VMs are asked, or, if one does not answer, what it said last
+//! counts.
 
 use sterna_api::{Error, Result};
 use sterna_os::lock;
@@ -15,16 +15,16 @@ use crate::Machines;
 
 /// Who uses a disk.
 enum User {
-    /// No machine that is known.
+    /// No VM that is known.
     Nobody,
-    /// This machine.
+    /// This VM.
     Vm(String),
     /// Nobody knows, as this one cannot be asked, and why.
     Unknown(String, String),
 }
 
 impl Machines {
-    /// Refuses a disk that a machine has which is known and on.
+    /// Refuses a disk that a VM has which is known and on.
     pub(crate) fn check_no_vm_uses(&self, disk: &DiskRecord) -> Result<()> {
         let name = &disk.name;
         let (message, hint) = match self.user_of(disk)? {
@@ -50,11 +50,11 @@ impl Machines {
     fn user_of(&self, disk: &DiskRecord) -> Result<User> {
         let records = self.storage.store.vms()?;
         let asked = self.vms.ask_all(&records, |link| async move {
-            let machine = link.machine().await?;
-            if !machine.run().await?.on {
+            let vm = link.vm().await?;
+            if !vm.run().await?.on {
                 return Ok(Vec::new());
             }
-            let drives = machine.drives().await?;
+            let drives = vm.drives().await?;
             Ok::<_, QemuError>(drives.into_iter().map(|drive| drive.image).collect())
         });
         let mut unknown = None;
@@ -81,7 +81,7 @@ impl Machines {
         Ok(unknown.map_or(User::Nobody, |(vm, why)| User::Unknown(vm, why)))
     }
 
-    /// The images of a machine when it last answered, if it has since this daemon began.
+    /// The images of a VM when it last answered, if it has since this daemon began.
     fn last_images_of(&self, vm: &str) -> Option<Vec<String>> {
         lock(&self.vms.last_seen).get(vm)?.last_images()
     }

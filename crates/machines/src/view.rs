@@ -1,7 +1,7 @@
-//! A move of a machine's disk, as the API shows migrations.
+//! A move of a VM's disk, as the API shows migrations.
 
 use sterna_api::{Migration, MigrationState, Progress, Provision};
-use sterna_moves::{fares, moves};
+use sterna_moves::{fares, is_copying};
 use sterna_os::lock;
 use sterna_state::{Step, VmMoveRecord};
 
@@ -17,11 +17,11 @@ impl Machines {
         let state = state_of(&record, now.as_ref());
         let guarding = now.as_ref().and_then(|now| now.guarding.clone());
         let guard = fares(guarding, &record.guard, &record.application, record.step);
-        let moves = moves(state, guard.as_ref());
+        let is_copying = is_copying(state, guard.as_ref());
         let progress = now.as_ref().and_then(|now| now.progress);
         let progress = progress.map(|at| Progress {
-            rate: if moves { at.rate } else { 0.0 },
-            eta_s: at.eta_s.filter(|_| moves),
+            rate: if is_copying { at.rate } else { 0.0 },
+            eta_s: at.eta_s.filter(|_| is_copying),
             ..at
         });
         let trouble = now.as_ref().and_then(|now| now.trouble.clone());

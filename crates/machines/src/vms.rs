@@ -1,4 +1,4 @@
-//! Machines, as the API's requests see them.
+//! VMs, as the API's requests see them.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::look::{Look, look};
 use crate::Machines;
 
 impl Machines {
-    /// All machines, by name.
+    /// All VMs, by name.
     pub fn list_vms(&self) -> Result<Vec<Vm>> {
         let records = self.storage.store.vms()?;
         let datastores = self.storage.store.datastores()?;
@@ -23,7 +23,7 @@ impl Machines {
         Ok(looks.into_iter().map(view).collect())
     }
 
-    /// One machine.
+    /// One VM.
     pub fn show_vm(&self, name: &str) -> Result<Vm> {
         let record = self.vm_record(name)?;
         let link = self.vms.link(&record.reach);
@@ -32,7 +32,7 @@ impl Machines {
         Ok(self.view_vm(record, look.seen, &self.storage.store.datastores()?))
     }
 
-    /// Adds a machine that can be asked.
+    /// Adds a VM that can be asked.
     pub fn add_vm(&self, request: &AddVm) -> Result<Vm> {
         let name = &request.name;
         check_name("vm", name)?;
@@ -68,12 +68,12 @@ impl Machines {
             self.check_is_new_qemu(&record)?;
             self.storage.store.add_vm(record.clone())?;
         }
-        tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
+        tracing::info!(vm = name, reach = %record.reach, "VM added");
         self.note_last_seen([(&record, last_seen)]);
         Ok(self.view_vm(record, Ok(seen), &self.storage.store.datastores()?))
     }
 
-    /// Refuses a QEMU that is a machine already, at another monitor of its: two would plan
+    /// Refuses a QEMU that is a known VM already, at another monitor of its: two would plan
     /// for it, each without the other. Where it cannot be told, nothing is refused.
     fn check_is_new_qemu(&self, new: &VmRecord) -> Result<()> {
         let all = self.storage.store.vms()?.into_iter().chain([new.clone()]);
@@ -83,7 +83,7 @@ impl Machines {
             return Ok(());
         }
         let asked = self.vms.ask_all(&direct, |link| async move {
-            link.machine().await.ok()?.identity().await.ok()?
+            link.vm().await.ok()?.identity().await.ok()?
         });
         let which = |(vm, which): (VmRecord, Option<Identity>)| Some((vm, which?));
         let mut known: Vec<(VmRecord, Identity)> =
@@ -103,11 +103,11 @@ impl Machines {
         )))
     }
 
-    /// Forgets a machine, which goes on as it is.
+    /// Forgets a VM, which goes on as it is.
     pub fn remove_vm(&self, name: &str) -> Result<Vm> {
         let _claim = self.storage.claims.alone(claim_of(name))?;
         self.vm_record(name)?;
-        self.check_rests(name)?;
+        self.check_no_vm_migration(name)?;
         for one in self.storage.store.open_vm_moves()? {
             if one.vm == name {
                 let (id, device) = (one.id, one.device);
@@ -129,18 +129,18 @@ impl Machines {
         let gone = self.show_vm(name)?;
         self.storage.store.remove_vm(name)?;
         self.vms.let_go(name);
-        tracing::info!(vm = name, "virtual machine removed");
+        tracing::info!(vm = name, "VM removed");
         Ok(gone)
     }
 
-    /// The record of a machine that exists.
+    /// The record of a VM that exists.
     pub fn vm_record(&self, name: &str) -> Result<VmRecord> {
         let found = self.storage.store.vms()?.into_iter().find(|vm| vm.name == name);
         found.ok_or_else(|| Error::not_found("vm", name))
     }
 }
 
-/// The claim on a machine.
+/// The claim on a VM.
 pub fn claim_of(name: &str) -> String {
     format!("vm {name}")
 }

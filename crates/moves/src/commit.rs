@@ -13,7 +13,7 @@ use sterna_core::commit::{Commitment, Do, Found, Stated, Written};
 use sterna_core::mirror::Commit;
 use sterna_os::lock;
 use sterna_state::{MigrationRecord, Step, StoreError};
-use sterna_storage::commits::{self, Key, Record, Says};
+use sterna_storage::commit_record::{self, CommitRecord, Key, Says};
 
 use super::{Job, Prepared};
 use crate::Moves;
@@ -27,8 +27,8 @@ impl Moves {
     /// took.
     pub(super) fn prepare_record(&self, job: &Job, attempt: u64) -> Result<Duration> {
         let migration = self.migration_record(job.id)?;
-        let path = commits::path(&self.storage.places.state, job.id);
-        let prepared = Record::prepare(&path, key(&migration, attempt));
+        let path = commit_record::path(&self.storage.places.state, job.id);
+        let prepared = CommitRecord::prepare(&path, key(&migration, attempt));
         let (record, took) = prepared.map_err(|error| {
             let path = path.display();
             Error::unavailable(format!("cannot write {path}: {error}"))
@@ -147,10 +147,10 @@ impl Moves {
     fn find_record(
         &self,
         migration: &MigrationRecord,
-    ) -> Result<Option<(Record, Found)>> {
-        let path = commits::path(&self.storage.places.state, migration.id);
+    ) -> Result<Option<(CommitRecord, Found)>> {
+        let path = commit_record::path(&self.storage.places.state, migration.id);
         let attempt = self.storage.store.switch_overs(migration.id)?;
-        let found = Record::open(&path, key(migration, attempt))
+        let found = CommitRecord::open(&path, key(migration, attempt))
             .and_then(|record| record.found().map(|found| (record, found)));
         match found {
             Ok(found) => Ok(Some(found)),

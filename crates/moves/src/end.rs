@@ -19,7 +19,7 @@ use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
 use sterna_state::{Ending, MigrationRecord, Place, Step};
-use sterna_storage::commits;
+use sterna_storage::commit_record;
 use sterna_storage::disks::place_of;
 use sterna_storage::handle::DatastoreHandle;
 
@@ -258,7 +258,7 @@ impl Moves {
         let application = Application { now: None, ..application };
         let ending = Ending { at: clock::now(), note, application, report };
         self.storage.store.migration_ends(record.id, step, &ending)?;
-        commits::remove(&self.storage.places.state, record.id);
+        commit_record::remove(&self.storage.places.state, record.id);
         lock(&self.jobs).remove(&record.id);
         // Policies may end with it, and moves of a plan begin.
         self.tell_changed();

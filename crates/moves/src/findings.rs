@@ -9,7 +9,7 @@
 use sterna_api::{Places, Result, Span};
 use sterna_core::mirror::{Findings, Listed};
 use sterna_engine::mirror::MigrationId;
-use sterna_state::{Found, MigrationRecord};
+use sterna_state::{FoundInImages, MigrationRecord};
 
 use super::Job;
 use crate::Moves;
@@ -33,12 +33,16 @@ impl Moves {
 
     /// What is known of a migration's images now. What stands still may have a mirror that
     /// has not looked yet.
-    pub(super) fn found_of(&self, record: &MigrationRecord, running: bool) -> Found {
+    pub(super) fn found_of(
+        &self,
+        record: &MigrationRecord,
+        running: bool,
+    ) -> FoundInImages {
         let live = running.then(|| self.storage.engine.findings(MigrationId(record.id)));
         match live {
             Some(Ok(findings)) => {
                 let live = found(&findings);
-                let unknown = record.pause.is_some() && live == Found::default();
+                let unknown = record.pause.is_some() && live == FoundInImages::default();
                 if unknown { record.found.clone() } else { live }
             }
             _ => record.found.clone(),
@@ -46,8 +50,8 @@ impl Moves {
     }
 }
 
-fn found(findings: &Findings) -> Found {
-    Found { bad: places(&findings.bad), differing: places(&findings.differing) }
+fn found(findings: &Findings) -> FoundInImages {
+    FoundInImages { bad: places(&findings.bad), differing: places(&findings.differing) }
 }
 
 fn places(listed: &Listed) -> Option<Places> {

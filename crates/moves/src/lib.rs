@@ -72,7 +72,7 @@ use sterna_runtime::users::Users;
 use sterna_state::{Blame, Counted, DiskRecord, MigrationRecord, Pause, Step};
 use sterna_storage::DiskUser;
 use sterna_storage::Storage;
-use sterna_storage::commits::Record;
+use sterna_storage::commit_record::CommitRecord;
 use sterna_telemetry::figures::Watch;
 
 pub use self::control::check_rate;
@@ -83,7 +83,7 @@ pub use self::room::{no_room, old_copy};
 pub use self::runner::{GuardRunner, aim, first_allowance};
 pub(crate) use self::start::check_elsewhere;
 pub use self::user::{MoveUser, Mover};
-pub use self::view::{fares, moves};
+pub use self::view::{fares, is_copying};
 
 /// How long a request waits for its turn at a job. People count a second as an answer.
 const TURN: Duration = Duration::from_millis(700);
@@ -112,7 +112,7 @@ pub struct Job {
 #[derive(Debug)]
 struct Prepared {
     /// The record of the commit that it will end with.
-    record: Record,
+    record: CommitRecord,
     migration: MigrationRecord,
 }
 

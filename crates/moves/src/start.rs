@@ -13,7 +13,7 @@ use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
 use sterna_state::{
-    Counted, DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step,
+    Counted, DiskRecord, Ending, FoundInImages, MigrationRecord, Pause, Place, Step,
 };
 use sterna_storage::datastores::claim_of as datastore_claim;
 use sterna_storage::disks::{claim_of, provision};
@@ -225,7 +225,7 @@ pub(super) fn new_record(
         verify: request.verify,
         keep_source: request.keep_source,
         skip_bad: request.skip_bad_sectors,
-        found: Found::default(),
+        found: FoundInImages::default(),
         step: Step::Created,
         source_generation: disk.generation,
         destination_generation: disk.generation + 1,

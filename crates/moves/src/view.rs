@@ -110,7 +110,7 @@ impl Moves {
         }
         let guard = fares(guarding, &record.guard, &record.application, record.step);
         let state = state_of(&record, progress.as_ref());
-        let moves = moves(state, guard.as_ref());
+        let is_copying = is_copying(state, guard.as_ref());
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);
@@ -142,7 +142,7 @@ impl Moves {
             ended: record.ended,
             predicted: record.forecast.and_then(|forecast| forecast.predicted),
             balanced: None,
-            progress: progress.map(|progress| convert(&progress, copied, moves)),
+            progress: progress.map(|progress| convert(&progress, copied, is_copying)),
             application,
             report: record.report,
             unclear: false,
@@ -166,7 +166,7 @@ pub fn fares(
 
 /// Whether there is a rate to tell: nothing is copied while it is paused or called off, or
 /// the hours of its guard are over.
-pub fn moves(state: MigrationState, guard: Option<&Guarding>) -> bool {
+pub fn is_copying(state: MigrationState, guard: Option<&Guarding>) -> bool {
     let is_closed = |guard: &Guarding| guard.state == Some(GuardState::Closed);
     let stands = matches!(state, MigrationState::Paused | MigrationState::Cancelling);
     !stands && !guard.is_some_and(is_closed)
@@ -226,15 +226,15 @@ fn state_of(
 
 /// A mirror's progress, with what was copied before it. What stands still has no
 /// rate.
-fn convert(progress: &mirror::Progress, copied: u64, moves: bool) -> Progress {
+fn convert(progress: &mirror::Progress, copied: u64, is_copying: bool) -> Progress {
     Progress {
         total: progress.total.0,
         synced: progress.synced.0,
         copied,
         verified: progress.verified.map(|bytes| bytes.0),
         late_regions: progress.late_regions,
-        rate: if moves { progress.rate } else { 0.0 },
-        eta_s: progress.eta.filter(|_| moves).map(|eta| eta.as_secs_f64()),
+        rate: if is_copying { progress.rate } else { 0.0 },
+        eta_s: progress.eta.filter(|_| is_copying).map(|eta| eta.as_secs_f64()),
         switch_over_ms: progress.held.map(|held| held.as_millis_f64()),
         undone: progress.undone,
         patience_ms: progress.patience.as_millis_f64(),

@@ -14,7 +14,7 @@ use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos, Percent};
 use sterna_service_levels::PolicySnapshot;
 use sterna_state::DiskRecord;
-use sterna_storage::handle::Found;
+use sterna_storage::handle::SpaceAnswer;
 use sterna_telemetry::samples::window;
 
 use crate::Planner;
@@ -35,8 +35,7 @@ struct Scene {
 }
 
 impl Planner {
-    /// Advice about the disk, the datastore or the virtual machine of that name, or about
-    /// all of them.
+    /// Advice about the disk, the datastore or the VM of that name, or about all of them.
     pub fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
         let scene = self.seen(window(window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?)?;
         let vm = match about.filter(|name| !scene.knows(name)) {
@@ -70,7 +69,7 @@ impl Planner {
         })
     }
 
-    /// The machine of that name, with its disks.
+    /// The VM of that name, with its disks.
     fn vm_asked_about(&self, name: &str) -> Result<Vm> {
         if self.storage.store.vms()?.iter().any(|vm| vm.name == name) {
             return self.machines.show_vm(name);
@@ -102,7 +101,12 @@ impl Planner {
         Ok(Scene { facts, datastores: names, disks: records, classes })
     }
 
-    fn seen_datastore(&self, name: &str, found: &Found, window: Nanos) -> Datastore {
+    fn seen_datastore(
+        &self,
+        name: &str,
+        found: &SpaceAnswer,
+        window: Nanos,
+    ) -> Datastore {
         let space = found.as_ref().ok().filter(|space| space.capacity > 0);
         let taken = space.map(|space| {
             space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
@@ -151,13 +155,13 @@ impl Planner {
     }
 }
 
-/// Whether a disk of ours is one of a machine's.
+/// Whether a disk of ours is one of a VM's.
 fn has_disk(vm: &Vm, name: &str) -> bool {
     vm.disks.iter().any(|disk| disk.disk.as_deref() == Some(name))
 }
 
-/// What there is to say of a machine: that it cannot be asked, or that disks of its are
-/// not ours.
+/// What there is to say of a VM: that it cannot be asked, or that disks of its are not
+/// ours.
 fn of_vm(vm: &Vm) -> Vec<Advice> {
     let name = &vm.name;
     if vm.disks.is_empty() && matches!(vm.state, VmState::Running | VmState::Paused) {

@@ -5,7 +5,7 @@
 //! services below. It copies nothing and holds no service level itself.
 //!
 //! Begin with `site`; then `plans` (moves of many disks in waves), `storage_drs` (disks
-//! among datastores) or `drs` (machines among hosts).
+//! among datastores) or `drs` (VMs among hosts).
 #![forbid(unsafe_code)]
 
 mod advice;
@@ -20,7 +20,7 @@ use sterna_api::{Error, Migration, Result};
 use sterna_machines::{Machines, VmUser};
 use sterna_moves::{MoveUser, Moves};
 use sterna_service_levels::ServiceLevels;
-use sterna_state::DiskRecord;
+use sterna_state::Ledger;
 use sterna_storage::{DiskUser, Storage};
 
 use self::drs::Drs;
@@ -45,11 +45,12 @@ impl Planner {
         moves: Arc<Moves>,
         machines: Arc<Machines>,
         levels: Arc<ServiceLevels>,
+        ledger: Arc<dyn Ledger>,
     ) -> Self {
         Planner {
             plans: Plans::new(),
             balancer: Balancer::default(),
-            drs: Drs::new(storage.store.clone()),
+            drs: Drs::new(ledger),
             storage,
             moves,
             machines,
@@ -59,10 +60,6 @@ impl Planner {
 }
 
 impl DiskUser for Planner {
-    fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
-        self.check_disk_rests(disk.id)
-    }
-
     fn check_datastore_unused(&self, datastore: &str) -> Result<()> {
         let Some(id) = self.plan_that_uses(datastore) else { return Ok(()) };
         let message = format!("datastore {datastore} is used by plan {id}");
@@ -83,7 +80,7 @@ impl MoveUser for Planner {
 }
 
 impl VmUser for Planner {
-    fn check_rests(&self, vm: &str) -> Result<()> {
-        self.check_no_transfer(vm)
+    fn migration_failed(&self, vm: &str, why: &str) {
+        self.drs.note_failed(vm, why);
     }
 }

@@ -13,7 +13,7 @@ pub fn blockdev(node: &str, server: &str, export: &str) -> String {
     )
 }
 
-/// A server on this machine, in QEMU's words.
+/// A server on this host, in QEMU's words.
 pub fn unix_server(path: &str) -> String {
     format!("server.type=unix,server.path={}", escaped(path))
 }

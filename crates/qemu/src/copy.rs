@@ -5,9 +5,9 @@
 //!              └───────────┴──── give up ───> ended: the source, as before
 //! ```
 //!
-//! A copy has a name that nothing else in the machine has, from which the names of its
-//! job and of its nodes are made. So it is found again by whoever knows the name,
-//! whatever became of the process that began it.
+//! A copy has a name that nothing else in the VM has, from which the names of its job and
+//! of its nodes are made. So it is found again by whoever knows the name, whatever became
+//! of the process that began it.
 
 use crate::Export;
 
@@ -59,7 +59,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// As the machine names the image, once the disk is there.
+    /// As the VM names the image, once the disk is there.
     pub fn image(&self) -> String {
         match self {
             Place::File { path, .. } => path.clone(),

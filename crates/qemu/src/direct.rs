@@ -1,4 +1,4 @@
-//! A machine that is asked over QMP.
+//! A VM that is asked over QMP.
 //!
 //! The copy is `blockdev-mirror`, from the disk's root node to a node of our own: a
 //! format over a file, or an export of an NBD server, named after the copy. When it is
@@ -22,11 +22,11 @@ use tokio::time::{Instant, timeout};
 use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Node, Unmovable, file_of, files_in, is_known};
 use crate::qmp::{
-    AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
-    ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
-    LatencyHistogram, Mirror, Monitor, NewImage, NodeOptions, PATIENCE, QmpError,
-    QueryBlock, QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors,
-    QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
+    ANSWER_WITHIN, AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode,
+    DismissJob, ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
+    LatencyHistogram, Mirror, Monitor, NewImage, NodeOptions, QmpError, QueryBlock,
+    QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors, QueryStatus,
+    SetSpeed, Stats, StopJob, UnixServer,
 };
 use crate::{
     Copy, CopyState, Export, GivenUp, Identity, Process, QemuError, RECONNECT, Run, Usage,
@@ -38,7 +38,7 @@ const OVERLAY: &str = "vl.";
 /// How often a job that is about to end is looked at where no event says so.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A machine that is asked over QMP.
+/// A VM that is asked over QMP.
 #[derive(Clone, Debug)]
 pub struct Direct {
     monitor: Monitor,
@@ -357,7 +357,7 @@ impl Direct {
     /// Waits for the end of a job that is to end soon.
     async fn ended(&self, id: &str) -> Result<Option<Job>, QemuError> {
         let mut events = self.monitor.events();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ANSWER_WITHIN;
         while Instant::now() < deadline {
             match self.job(id).await? {
                 Some(job) if job.status != JobStatus::Concluded => {}

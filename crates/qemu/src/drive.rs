@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::qmp::Cache;
 
-/// A disk of a machine.
+/// A disk of a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drive {
-    /// What the machine's owner calls it (`vda`).
+    /// What the VM's owner calls it (`vda`).
     pub device: String,
     /// Where its bytes are: a file's path, or what QEMU has instead.
     pub image: String,

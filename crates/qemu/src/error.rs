@@ -1,9 +1,9 @@
-//! Why a machine does not do what it is asked.
+//! Why a VM does not do what it is asked.
 
 use crate::qmp::QmpError;
 use crate::virsh::VirshError;
 
-/// Why something could not be had from a machine.
+/// Why something could not be had from a VM.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QemuError {
     /// QEMU's monitor.
@@ -46,7 +46,7 @@ pub enum QemuError {
 }
 
 impl QemuError {
-    /// Whether the machine is not there any more: it was shut down, or it died.
+    /// Whether the VM is not there any more: it was shut down, or it died.
     pub fn is_gone(&self) -> bool {
         match self {
             QemuError::Qmp(
@@ -59,7 +59,7 @@ impl QemuError {
         }
     }
 
-    /// Whether the machine is there, and does not do it.
+    /// Whether the VM is there, and does not do it.
     pub fn is_refusal(&self) -> bool {
         match self {
             QemuError::Qmp(error) => error.is_refusal(),
@@ -70,7 +70,7 @@ impl QemuError {
         }
     }
 
-    /// Whether the machine could not be asked, or did not answer: it may be there.
+    /// Whether the VM could not be asked, or did not answer: it may be there.
     pub fn is_silent(&self) -> bool {
         match self {
             QemuError::Qmp(

@@ -1,4 +1,4 @@
-//! An export of an NBD server on this machine, as QEMU's client finds it.
+//! An export of an NBD server on this host, as QEMU's client finds it.
 
 use std::fmt;
 

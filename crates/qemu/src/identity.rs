@@ -1,4 +1,4 @@
-//! Which QEMU a machine is.
+//! Which QEMU a VM is.
 //!
 //! A QEMU can have several monitors, and its name and UUID are whatever it was started
 //! with: all zero if nobody said, and the same if a command line was copied. So it is known
@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-/// Which QEMU a machine is. Two that were asked at the same time and have the same are one.
+/// Which QEMU a VM is. Two that were asked at the same time and have the same are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     process: i32,
@@ -20,7 +20,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// By the process that listens, and the threads that run the machine's processors.
+    /// By the process that listens, and the threads that run the VM's processors.
     pub(crate) fn of(process: Option<i32>, threads: BTreeSet<i64>) -> Option<Identity> {
         let process = process.filter(|_| !threads.is_empty())?;
         Some(Identity { process, threads })

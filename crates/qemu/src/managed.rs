@@ -1,8 +1,8 @@
-//! A machine that libvirt owns.
+//! A VM that libvirt owns.
 //!
-//! libvirt makes the destination's file, because it alone knows as whom QEMU runs and
-//! how files must be labelled; and it changes the machine's kept XML at the pivot, so
-//! that the next start has the new disk. That is read back and not believed
+//! libvirt makes the destination's file, because it alone knows as whom QEMU runs and how
+//! files must be labelled; and it changes the VM's kept XML at the pivot, so that the
+//! next start has the new disk. That is read back and not believed
 //! ([`Managed::put_away`]).
 //!
 //! A disk has one job at a time in libvirt, so a copy needs no name there: it is the
@@ -12,16 +12,16 @@ use std::time::Duration;
 
 use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Unmovable, is_known};
-use crate::qmp::{PATIENCE, Stats};
+use crate::qmp::{ANSWER_WITHIN, Stats};
 use crate::usage::of_domain;
 use crate::virsh::{DomainDisk, Virsh, VirshError, nbd_disk, probe};
 use crate::{Copy, CopyState, GivenUp, QemuError, Run, Usage};
 
-/// How long libvirt may take to say what it would tell QEMU: it looks at QEMU anew if that
-/// has changed, which on a busy machine is a minute.
+/// How long libvirt may take to say what it would tell QEMU: it looks at QEMU anew if
+/// that has changed, which on a busy host is a minute.
 const LOOK_ANEW: Duration = Duration::from_secs(120);
 
-/// A machine that libvirt owns.
+/// A VM that libvirt owns.
 #[derive(Clone, Debug)]
 pub struct Managed {
     virsh: Virsh,
@@ -96,7 +96,7 @@ impl Managed {
         Ok(told.contains("reconnect-delay"))
     }
 
-    /// Whether a list of the machine's has anything in it.
+    /// Whether a list of the VM's has anything in it.
     async fn lists(&self, list: &str, which: &[&str]) -> Result<bool, VirshError> {
         let whole = [&[list, &self.domain][..], which].concat();
         let listed = self.virsh.run(&whole).await?;
@@ -126,12 +126,12 @@ impl Managed {
             }
         };
         let args = [&["blockcopy", domain, &copy.device][..], to].concat();
-        // A machine that is to stay may be copied only by who sees to the copy's end.
+        // A VM that is to stay may be copied only by who sees to the copy's end.
         let more = ["--transient-job", "--bytes", "--bandwidth", &speed];
         let size = GENTLE.to_string();
         let gentle = if copy.gentle { &["--buf-size", &size][..] } else { &[] };
         let whole = [&args[..], &more[..], gentle].concat();
-        self.virsh.run_with(&whole, xml, PATIENCE).await.map(drop)
+        self.virsh.run_with(&whole, xml, ANSWER_WITHIN).await.map(drop)
     }
 
     pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {
@@ -196,7 +196,7 @@ impl Managed {
         let kept = self.virsh.kept(&self.domain).await?;
         let source = kept.disk(&copy.device).and_then(|disk| disk.source.clone());
         let to = copy.to.image();
-        // A machine that is not to stay has no kept XML but its own.
+        // A VM that is not to stay has no kept XML but its own.
         if source.as_deref() != Some(to.as_str()) {
             let source = source.unwrap_or_else(|| "nothing".into());
             return Err(VirshError::NotUnderstood {

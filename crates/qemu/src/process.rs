@@ -32,7 +32,7 @@ const LISTENS: u32 = 1 << 16;
 pub struct Process {
     /// Its number.
     pub pid: i32,
-    /// When it was started, in ticks since the machine was.
+    /// When it was started, in ticks since the host was.
     pub started: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A running guest that goes from one QEMU to another on the same machine.
+//! A running guest that goes from one QEMU to another on the same computer.
 //!
 //! ```text
 //! receive (the other) ── send ──> under way ──> sent ── go_on (the other) ── quit

@@ -1,15 +1,15 @@
-//! What a machine takes of its host: processors and memory.
+//! What a VM takes of its host: processors and memory.
 //!
 //! QEMU's process is asked where it can be seen: the kernel counts its processor time and
 //! the memory that it holds, of which some is QEMU's own. libvirt says both itself.
 
 use std::time::Duration;
 
-/// The kernel counts processor time in these for programs, on all machines, whatever its
+/// The kernel counts processor time in these for programs, on all computers, whatever its
 /// own clock is (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What a machine has, and has used.
+/// What a VM has, and has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Its processors.
@@ -34,7 +34,7 @@ pub(crate) fn of_process(stat: &str, page: u64) -> Option<(Duration, u64)> {
     Some((busy, number(24)?.saturating_mul(page)))
 }
 
-/// What libvirt's `domstats` prints of a machine.
+/// What libvirt's `domstats` prints of a VM.
 pub(crate) fn of_domain(text: &str) -> Option<Usage> {
     let value = |key: &str| {
         let mut pairs = text.lines().filter_map(|line| line.trim().split_once('='));

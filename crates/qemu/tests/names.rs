@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use common::Machine;
 use sterna_qemu::qmp::{Monitor, QueryStatus};
-use sterna_qemu::{Machine as Reached, QemuError, Reach};
+use sterna_qemu::{QemuError, Reach, VmHandle};
 
 const MIB: u64 = 1 << 20;
 
@@ -52,12 +52,12 @@ async fn a_qemu_whose_name_another_one_has_taken_has_not_ended() {
     // By whatever name it has bound its socket.
     let listener = monitor.listener().expect("it can be seen");
     let way = machine.path("nowhere").join("qmp.sock");
-    let again = Reached::reach_again(&Reach::Qmp(way.clone()), Some(listener)).await;
+    let again = VmHandle::reach_again(&Reach::Qmp(way.clone()), Some(listener)).await;
     is_there(&again.expect_err("it is not found"));
     machine.child().kill().unwrap();
     machine.child().wait().unwrap();
     for (socket, last) in [(socket, None), (way, Some(listener))] {
-        let again = Reached::reach_again(&Reach::Qmp(socket), last).await;
+        let again = VmHandle::reach_again(&Reach::Qmp(socket), last).await;
         let error = again.expect_err("it has ended");
         assert!(error.is_gone() && !error.is_silent(), "{error}");
     }
@@ -68,7 +68,7 @@ async fn a_process_is_qemus_only_if_it_runs_its_processors() {
     let Some(machine) = Machine::start(MIB) else { return };
     drop(machine.monitor().await);
     let reached =
-        Reached::reach(&Reach::Qmp(machine.socket())).await.expect("it is there");
+        VmHandle::reach(&Reach::Qmp(machine.socket())).await.expect("it is there");
     let direct = reached.direct().expect("a socket leads to QEMU itself");
     let process = direct.process().await.expect("it answers").expect("it is QEMU");
     assert_eq!(Some(process), direct.monitor().listener());

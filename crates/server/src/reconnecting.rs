@@ -11,7 +11,7 @@ use sterna_api::Warning;
 use sterna_os::processes;
 use sterna_qemu::command_line::{Client, clients};
 use sterna_state::DiskRecord;
-use sterna_storage::patience::Patience;
+use sterna_storage::asker::Asker;
 use sterna_storage::places::NbdPlace;
 
 use super::Server;
@@ -26,8 +26,7 @@ impl Server {
     /// A warning for each QEMU with a disk that it will not connect to again.
     pub(super) fn will_not_reconnect(&self, disks: &[DiskRecord]) -> Vec<Warning> {
         // The kernel does not say how a process was started that hangs in the kernel itself.
-        let running =
-            Patience::default().ask(ASKING, || processes::started(&QEMU)).answer();
+        let running = Asker::default().ask(ASKING, || processes::started(&QEMU)).answer();
         let running = running.unwrap_or_default().into_iter();
         let given_up = running.flat_map(|(pid, arguments)| {
             clients(&arguments).into_iter().map(move |client| (pid, client))

@@ -55,7 +55,7 @@ impl Server {
         warnings.extend(policies.iter().filter_map(out_of_reach));
         warnings.extend(self.levels.lacking());
         warnings.extend(self.planner.broken_rules()?);
-        warnings.extend(self.planner.stuck_transfers()?);
+        warnings.extend(self.machines.stuck_vm_migrations()?);
         let snapshot = self.levels.snapshot();
         let classes = snapshot.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;

@@ -35,7 +35,7 @@ use crate::ServiceLevels;
 const WAITING: usize = 2;
 
 /// What classes are held to for the sake of targets, others' or their own.
-pub(super) type Held = BTreeMap<ClassId, HeldTo>;
+pub(super) type HeldClasses = BTreeMap<ClassId, HeldTo>;
 
 /// What a class is held to, and for the sake of which target first of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn gather(period: &mut Period, tick: &Tick, periods: &Feed<Period>) {
 #[derive(Debug, Default)]
 struct Loops {
     controls: BTreeMap<PolicyId, Control>,
-    held: Held,
+    held: HeldClasses,
     /// Disks in no class that are held.
     unclassed: BTreeSet<DiskId>,
     windows: Windows,
@@ -87,7 +87,7 @@ impl Loops {
         let (snapshot, now) = (levels.snapshot(), Local::now().moment());
         self.windows.step(levels, &snapshot, period, now);
         lock(&levels.service.attained).step(&snapshot, &self.windows, period);
-        let mut held = Held::new();
+        let mut held = HeldClasses::new();
         let mut open = BTreeSet::new();
         for entry in snapshot.entries() {
             let plan = entry.plan();

@@ -14,7 +14,7 @@ use sterna_core::qos::{ClassId, Terms};
 use sterna_engine::EngineError;
 use sterna_os::{Local, lock};
 
-use super::cruise::{Held, HeldTo, held_to};
+use super::cruise::{HeldClasses, HeldTo, held_to};
 use crate::ServiceLevels;
 
 /// What the engine has been told.
@@ -25,7 +25,7 @@ pub(crate) struct Enforced {
     open: BTreeSet<PolicyId>,
     /// What has become of targets.
     cruises: BTreeMap<PolicyId, CruiseState>,
-    held: Held,
+    held: HeldClasses,
     /// Disks in no class that are held together.
     unclassed: BTreeSet<DiskId>,
 }
@@ -109,7 +109,7 @@ impl ServiceLevels {
     /// changed, and notes what has become of those.
     pub(super) fn set_held(
         &self,
-        held: Held,
+        held: HeldClasses,
         cruises: BTreeMap<PolicyId, CruiseState>,
         changed: bool,
     ) {

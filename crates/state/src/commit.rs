@@ -1,6 +1,6 @@
 //! The commit of a migration, as the state has it: the disk is the destination.
 //!
-//! What makes the destination the truth is the commit's own record (`commits`); the state
+//! What makes the destination the truth is the commit's own record (`commit_record`); the state
 //! is told afterwards, and as often as it takes.
 
 use rusqlite::params;

@@ -27,7 +27,7 @@ pub struct DiskRecord {
     pub generation: u64,
     /// When it was created (seconds since 1970).
     pub created: u64,
-    /// The socket on which a virtual machine has it.
+    /// The socket on which a VM has it.
     pub vhost_user: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Store {
         Ok(())
     }
 
-    /// Says on which socket a virtual machine has a disk.
+    /// Says on which socket a VM has a disk.
     pub fn set_vhost_user(
         &self,
         id: DiskId,

@@ -5,8 +5,8 @@ use sterna_core::DiskId;
 use sterna_core::place::waves::{Fault, Stage};
 
 use crate::{
-    Counted, Course, DiskRecord, Found, MigrationRecord, MoveDesign, Place, PlanDesign,
-    PlanEnd, PlanMove, PlanRecord, Step,
+    Counted, Course, DiskRecord, FoundInImages, MigrationRecord, MoveDesign, Place,
+    PlanDesign, PlanEnd, PlanMove, PlanRecord, Step,
 };
 
 /// A disk on a datastore.
@@ -41,7 +41,7 @@ pub fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         verify: true,
         keep_source: true,
         skip_bad: false,
-        found: Found::default(),
+        found: FoundInImages::default(),
         step: Step::Created,
         source_generation: 1,
         destination_generation: 2,

@@ -1,13 +1,13 @@
 //! The state: what Sterna remembers, in an SQLite database on a thread of its own.
 //!
-//! It keeps records: disks and datastores, moves with their steps, plans, machines and
-//! hosts, classes, policies, rules and settings. It says what is so, and what may follow
-//! on what: a step that a record cannot take is refused. It decides nothing else. It knows
+//! It keeps records: disks and datastores, moves with their steps, plans, VMs and hosts,
+//! classes, policies, rules and settings. It says what is so, and what may follow on
+//! what: a step that a record cannot take is refused. It decides nothing else. It knows
 //! no engine, no network and no QEMU, and what a record means for a disk is up to the
 //! daemon, which asks from its own threads.
 //!
 //! SQLite is the truth about which image is a disk's truth, but for the moment in
-//! which a switch-over is committed and it has not been told yet (`commits` in the
+//! which a switch-over is committed and it has not been told yet (`commit_record` in the
 //! daemon).
 //!
 //! **Invariants.**
@@ -41,6 +41,7 @@ mod experience;
 mod forecast;
 mod hours;
 mod known_file;
+mod ledger;
 mod migrations;
 mod plans;
 mod policies;
@@ -79,7 +80,8 @@ pub use error::StoreError;
 pub use experience::Learned;
 pub use forecast::Forecast;
 pub use known_file::KnownFile;
-pub use migrations::{Blame, Found, MigrationRecord, Pause, Place};
+pub use ledger::{Change, Ledger, LocalLedger};
+pub use migrations::{Blame, FoundInImages, MigrationRecord, Pause, Place};
 pub use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
 };

@@ -64,7 +64,7 @@ pub struct Place {
 
 /// What was found out about the images of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct FoundInImages {
     /// Sectors of the source that cannot be read.
     pub bad: Option<Places>,
     /// What goes on to read differently on the destination.
@@ -101,7 +101,7 @@ pub struct MigrationRecord {
     /// Leave sectors of the source behind that cannot be read.
     pub skip_bad: bool,
     /// What was found out about its images.
-    pub found: Found,
+    pub found: FoundInImages,
     /// Where it is.
     pub step: Step,
     /// The source image's generation.
@@ -161,7 +161,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         verify: row.get("verify")?,
         keep_source: row.get("keep_source")?,
         skip_bad: row.get("skip_bad")?,
-        found: from_json::<Option<Found>>(row, "found")?.unwrap_or_default(),
+        found: from_json::<Option<FoundInImages>>(row, "found")?.unwrap_or_default(),
         step: parsed(row, "step")?,
         source_generation: from_sql(row.get("source_generation")?),
         destination_generation: from_sql(row.get("destination_generation")?),
@@ -324,8 +324,8 @@ impl Store {
     }
 
     /// What was found out about the images.
-    pub fn set_found(&self, id: u64, found: &Found) -> Result<(), StoreError> {
-        let text = (*found != Found::default()).then(|| to_json(found));
+    pub fn set_found(&self, id: u64, found: &FoundInImages) -> Result<(), StoreError> {
+        let text = (*found != FoundInImages::default()).then(|| to_json(found));
         self.update(id, "UPDATE migrations SET found = ?2 WHERE id = ?1", text)
     }
 

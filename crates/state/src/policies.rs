@@ -22,7 +22,7 @@ pub struct PolicyRecord {
     pub aim: Aim,
     /// When it holds.
     pub schedule: Option<Schedule>,
-    /// The migration with which it ends, of a disk of ours or of a machine's.
+    /// The migration with which it ends, of a disk of ours or of a VM's.
     pub until_job: Option<u64>,
     /// When it was made (seconds since 1970).
     pub created: u64,

@@ -1,11 +1,11 @@
-//! How a machine is reached, as the state keeps it.
+//! How a VM is reached, as the state keeps it.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// How a machine is reached.
+/// How a VM is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
@@ -15,7 +15,7 @@ pub enum Reach {
     Libvirt {
         /// libvirt's URI.
         uri: String,
-        /// The machine's name there.
+        /// The VM's name there.
         domain: String,
     },
 }

@@ -1,5 +1,4 @@
-//! Hosts, pools, rules, which virtual machine is where, and which are on their way: the
-//! registry.
+//! Hosts, pools, rules, which VM is where, and which are on their way: the registry.
 //!
 //! It is read as a whole, as of one moment, and changed by entries, all of which are made,
 //! or none.
@@ -9,6 +8,8 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{CooldownSettings, VmHistory};
 
 use super::transfers::{self, TransferRecord};
 use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
@@ -20,7 +21,7 @@ pub struct Registry {
     pub hosts: Vec<HostRecord>,
     /// As they were made: each comes after the one that it is in.
     pub pools: Vec<PoolRecord>,
-    /// By the name of the machine.
+    /// By the name of the VM.
     pub assignments: Vec<SeatRecord>,
     /// By name.
     pub rules: Vec<RuleRecord>,
@@ -28,6 +29,20 @@ pub struct Registry {
     pub transfers: Vec<TransferRecord>,
     /// How DRS is set.
     pub settings: DrsSettings,
+}
+
+impl Registry {
+    /// For how long VMs stay on their hosts, by the settings.
+    pub fn cooldown_settings(&self) -> CooldownSettings {
+        let cooldown = Nanos::from_secs(self.settings.cooldown_s);
+        let usual = CooldownSettings::default();
+        CooldownSettings {
+            rounds: self.settings.hold,
+            cooldown,
+            longest: usual.longest.max(cooldown),
+            foreign: usual.foreign,
+        }
+    }
 }
 
 /// A host.
@@ -39,7 +54,7 @@ pub struct HostRecord {
     pub cpu: f64,
     /// Bytes.
     pub memory: u64,
-    /// The program that starts machines there.
+    /// The program that starts VMs there.
     pub program: Option<PathBuf>,
     /// When it was added (seconds since 1970).
     pub added: u64,
@@ -60,10 +75,10 @@ pub struct PoolRecord {
     pub created: u64,
 }
 
-/// Where a machine is, and which pool it is in.
+/// Where a VM is, and which pool it is in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeatRecord {
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// The host, if that is known.
     pub host: Option<String>,
@@ -73,7 +88,7 @@ pub struct SeatRecord {
     pub history: Option<History>,
 }
 
-/// What is known of a machine's moves.
+/// What is known of a VM's moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The host where it was last.
@@ -89,6 +104,31 @@ pub struct History {
     pub failed: Option<u64>,
 }
 
+impl History {
+    /// What `core` knows of a VM's moves, as it is kept.
+    pub fn of(known: &VmHistory) -> History {
+        let seconds = |at: Nanos| at.0 / 1_000_000_000;
+        History {
+            host: known.host.clone(),
+            moved: known.moved.map(seconds),
+            times: known.times,
+            foreign: known.foreign.map(seconds),
+            failed: known.failed.map(seconds),
+        }
+    }
+
+    /// What is kept of a VM's moves, as `core` is told of it.
+    pub fn known(&self) -> VmHistory {
+        VmHistory {
+            host: self.host.clone(),
+            moved: self.moved.map(Nanos::from_secs),
+            times: self.times,
+            foreign: self.foreign.map(Nanos::from_secs),
+            failed: self.failed.map(Nanos::from_secs),
+        }
+    }
+}
+
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleRecord {
@@ -96,7 +136,7 @@ pub struct RuleRecord {
     pub name: String,
     /// What it asks for.
     pub kind: RuleKind,
-    /// The machines that it is about.
+    /// The VMs that it is about.
     pub vms: Vec<String>,
     /// The hosts, for a kind that names some.
     pub hosts: Vec<String>,
@@ -117,11 +157,11 @@ pub enum Entry {
     Pool(PoolRecord),
     /// The pool of this name goes.
     RemovePool(String),
-    /// Where a machine is from now on.
+    /// Where a VM is from now on.
     Assignment(SeatRecord),
-    /// How a machine is reached from now on.
+    /// How a VM is reached from now on.
     Reach {
-        /// The machine.
+        /// The VM.
         vm: String,
         /// How it is reached.
         reach: Reach,

@@ -1,4 +1,4 @@
-//! The record of a transfer: a virtual machine's way from one QEMU to another.
+//! The record of a transfer: a VM's way from one QEMU to another.
 //!
 //! ```text
 //! created ──> copying ──> committed ──> completed, lost
@@ -60,7 +60,7 @@ impl TransferStep {
 pub struct TransferRecord {
     /// 0 while it has none.
     pub id: u64,
-    /// The machine.
+    /// The VM.
     pub vm: String,
     /// Where it is.
     pub step: TransferStep,
@@ -77,7 +77,7 @@ pub struct TransferRecord {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferDesign {
-    /// The host that the machine leaves.
+    /// The host that the VM leaves.
     pub from: String,
     /// The host that it goes to.
     pub to: String,
@@ -87,7 +87,7 @@ pub struct TransferDesign {
     pub destination: PathBuf,
     /// The program that starts the other QEMU, if one is to.
     pub program: Option<PathBuf>,
-    /// The disks of ours that the machine has, by id.
+    /// The disks of ours that the VM has, by id.
     pub disks: Vec<String>,
     /// Bytes per second at most.
     pub rate: Option<u64>,
@@ -108,7 +108,7 @@ pub struct TransferDesign {
 pub struct ReceiverProcess {
     /// Its number.
     pub pid: i32,
-    /// When it was started, in ticks since the machine was.
+    /// When it was started, in ticks since the host was.
     pub started: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct TransferEnd {
     pub at: u64,
     /// What there is to be said of it.
     pub note: Option<String>,
-    /// How it went, if it has moved the machine.
+    /// How it went, if it has moved the VM.
     pub report: Option<TransferReport>,
 }
 

@@ -1,9 +1,9 @@
-//! What a move of a machine's disk makes of it, as the state keeps it.
+//! What a move of a VM's disk makes of it, as the state keeps it.
 
 use serde::{Deserialize, Serialize};
 use sterna_core::DiskId;
 
-/// What a move makes of a machine's disk.
+/// What a move makes of a VM's disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VmMoveKind {
@@ -15,7 +15,7 @@ pub enum VmMoveKind {
     Release(OurDisk),
 }
 
-/// A disk of ours that a machine's disk becomes, or was.
+/// A disk of ours that a VM's disk becomes, or was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OurDisk {
     /// Its name.
@@ -31,7 +31,7 @@ impl VmMoveKind {
         matches!(self, VmMoveKind::Adopt(_))
     }
 
-    /// Whether it makes a machine's disk this one of ours.
+    /// Whether it makes a VM's disk this one of ours.
     pub fn adopts_disk(&self, disk: DiskId) -> bool {
         matches!(self, VmMoveKind::Adopt(it) if it.id == disk)
     }

@@ -1,4 +1,4 @@
-//! The record of a move of a machine's disk.
+//! The record of a move of a VM's disk.
 //!
 //! It has the steps of a migration (`steps`), with QEMU as the one who switches over:
 //! from `switching` on the destination may be the truth, and only QEMU can say. It has a
@@ -17,7 +17,7 @@ pub struct VmMoveRecord {
     pub id: u64,
     /// What it makes of the disk.
     pub kind: VmMoveKind,
-    /// The machine's name.
+    /// The VM's name.
     pub vm: String,
     /// The disk.
     pub device: String,
@@ -64,7 +64,7 @@ pub struct VmMoveRecord {
 /// What a move leaves behind when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leaves {
-    /// Its machine may still have something of it.
+    /// Its VM may still have something of it.
     pub untidy: bool,
     /// The last writes may be in either image.
     pub unclear: bool,
@@ -167,12 +167,12 @@ fn step_of(connection: &Connection, id: u64) -> Result<Option<Step>, StoreError>
 }
 
 impl Store {
-    /// All moves of machines' disks, oldest first.
+    /// All moves of VMs' disks, oldest first.
     pub fn vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves("SELECT * FROM vm_moves ORDER BY id")
     }
 
-    /// Those that have ended, and of which their machine may still have something.
+    /// Those that have ended, and of which their VM may still have something.
     pub fn untidy_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves("SELECT * FROM vm_moves WHERE untidy ORDER BY id")
     }
@@ -186,20 +186,20 @@ impl Store {
         .map_err(cannot("look up what is left of a move"))
     }
 
-    /// The machine has nothing of it any more.
+    /// The VM has nothing of it any more.
     pub fn vm_move_is_tidy(&self, id: u64) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
     }
 
-    /// The same, and the machine was found with the destination after all.
+    /// The same, and the VM was found with the destination after all.
     pub fn vm_move_is_unclear(&self, id: u64, note: String) -> Result<(), StoreError> {
         let sql = "UPDATE vm_moves SET untidy = FALSE, unclear = TRUE, note = ?1
                    WHERE id = ?2";
         self.set(id, sql, Some(note))
     }
 
-    /// The last move of each machine's disk that has led somewhere, or may have: one that
-    /// was given up changes nothing of what the ones before have left.
+    /// The last move of each VM's disk that has led somewhere, or may have: one that was
+    /// given up changes nothing of what the ones before have left.
     pub fn last_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves(
             "SELECT * FROM vm_moves WHERE id IN
@@ -209,8 +209,8 @@ impl Store {
         )
     }
 
-    /// The last move by which a machine's disk has left an image, if none has brought it
-    /// back since.
+    /// The last move by which a VM's disk has left an image, if none has brought it back
+    /// since.
     pub fn left_by_vm_move(
         &self,
         vm: &str,
@@ -301,7 +301,7 @@ impl Store {
         })
     }
 
-    /// The machine is to be told to switch over, unless somebody wants the move to be given
+    /// The VM is to be told to switch over, unless somebody wants the move to be given
     /// up; says whether it is.
     pub fn vm_move_switches(&self, id: u64) -> Result<bool, StoreError> {
         self.transact(move |transaction| {

@@ -1,10 +1,10 @@
-//! The record of a virtual machine that exists already.
+//! The record of a VM that exists already.
 
 use rusqlite::{Row, params};
 
 use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 
-/// A machine, as the state knows it.
+/// A VM, as the state knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmRecord {
     /// Its name.
@@ -24,7 +24,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<VmRecord> {
 }
 
 impl Store {
-    /// All machines, by name.
+    /// All VMs, by name.
     pub fn vms(&self) -> Result<Vec<VmRecord>, StoreError> {
         self.run(|connection| {
             let mut statement =
@@ -34,7 +34,7 @@ impl Store {
         .map_err(cannot("list the virtual machines"))
     }
 
-    /// Adds a machine.
+    /// Adds a VM.
     pub fn add_vm(&self, one: VmRecord) -> Result<(), StoreError> {
         self.run(move |connection| {
             let sql = "INSERT INTO vms (name, reach, added) VALUES (?, ?, ?)";
@@ -45,7 +45,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets a machine.
+    /// Forgets a VM.
     pub fn remove_vm(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.run(move |connection| {

@@ -1,7 +1,7 @@
-//! Attachments: a disk in the hands of a virtual machine, over vhost-user-blk.
+//! Attachments: a disk in the hands of a VM, over vhost-user-blk.
 //!
-//! A disk has one socket at most, and a socket one machine at a time: two of them on one
-//! disk would ruin it. The path is part of the disk's record, so that the socket is there
+//! A disk has one socket at most, and a socket one VM at a time: two of them on one disk
+//! would ruin it. The path is part of the disk's record, so that the socket is there
 //! again after a restart, and QEMU finds it (`reconnect`).
 
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Storage {
             return Err(Error::unavailable(message)
                 .hint(format!("see `sterna disk show {name}`")));
         }
-        // After a restart of the machine it is made again; here it may be a slip.
+        // After a restart of the host it is made again; here it may be a slip.
         if let Some(directory) = Path::new(path).parent().filter(|it| !it.is_dir()) {
             let message = format!("there is no directory {}", directory.display());
             return Err(
@@ -64,7 +64,7 @@ impl Storage {
         self.view_disk(record)
     }
 
-    /// Takes a disk away from its socket. A machine that has it sees it no more.
+    /// Takes a disk away from its socket. A VM that has it sees it no more.
     pub fn detach_disk(&self, name: &str) -> Result<Disk> {
         let (_claim, mut record) = self.claimed(name)?;
         let Some(path) = record.vhost_user.take() else {

@@ -11,7 +11,7 @@ use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
 use crate::Storage;
-use crate::handle::{DatastoreHandle, Found};
+use crate::handle::{DatastoreHandle, SpaceAnswer};
 use crate::marks::DatastoreRecord;
 
 /// Refuses what is no name.
@@ -192,7 +192,7 @@ impl Storage {
     fn view_datastore(
         &self,
         handle: &DatastoreHandle,
-        found: &Found,
+        found: &SpaceAnswer,
     ) -> Result<Datastore> {
         let record = handle.record();
         let disks = self.store.disks()?;

@@ -24,8 +24,8 @@ use sterna_os::lock;
 use sterna_state::Store;
 
 use crate::Storage;
+use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
-use crate::patience::{Asked, Patience};
 use crate::refusals::refusal;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
@@ -37,10 +37,10 @@ const OPENING: Duration = Duration::from_secs(10);
 const SILENT: &str = "it does not answer";
 
 /// A datastore that has been asked what it has; or why it cannot be asked.
-type Question = Result<Asked<Found>, String>;
+type Question = Result<Asked<SpaceAnswer>, String>;
 
 /// What a datastore has; or why it is offline.
-pub type Found = Result<Space, String>;
+pub type SpaceAnswer = Result<Space, String>;
 
 /// A datastore, open or not.
 pub struct DatastoreHandle {
@@ -63,12 +63,12 @@ pub struct DatastoreHandle {
     is_looked_at: AtomicBool,
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
-    patience: Patience,
+    asker: Asker,
     /// Apart from figures, which are asked for all the time: a list that was not
     /// asked for because of one would look like a server that hangs.
-    listing: Patience,
+    listing: Asker,
     /// Of what has become of images that are open.
-    files: Patience,
+    files: Asker,
 }
 
 impl DatastoreHandle {
@@ -97,9 +97,9 @@ impl DatastoreHandle {
             is_seen_to: AtomicBool::default(),
             is_looked_at: AtomicBool::default(),
             opening: Mutex::default(),
-            patience: Patience::default(),
-            listing: Patience::default(),
-            files: Patience::default(),
+            asker: Asker::default(),
+            listing: Asker::default(),
+            files: Asker::default(),
         }
     }
 
@@ -167,7 +167,7 @@ impl DatastoreHandle {
         let record = DatastoreRecord { mark: self.mark(), ..self.record.clone() };
         let (sidecars, store) = (self.sidecars.clone(), self.store.clone());
         let open = move || marks::open(&record, &sidecars, &store);
-        let opened = match self.patience.ask(OPENING, open).answer() {
+        let opened = match self.asker.ask(OPENING, open).answer() {
             Some(Ok(opened)) => {
                 *lock(&self.backing) = opened.backing;
                 if opened.mark.is_some() {
@@ -213,7 +213,7 @@ impl DatastoreHandle {
         &self,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.patience.ask(FIGURE, question).answer().ok_or_else(|| {
+        self.asker.ask(FIGURE, question).answer().ok_or_else(|| {
             self.has_not_answered();
             self.unavailable(&self.silent())
         })
@@ -226,8 +226,8 @@ impl DatastoreHandle {
 
     /// What is wrong with a datastore that lets questions hang.
     fn silent(&self) -> String {
-        match self.patience.silent_since().or_else(|| self.listing.silent_since()) {
-            Some(since) => format!("{SILENT} (for {} s by now)", since.as_secs()),
+        match self.asker.open_for().or_else(|| self.listing.open_for()) {
+            Some(span) => format!("{SILENT} (for {} s by now)", span.as_secs()),
             None => SILENT.into(),
         }
     }
@@ -238,7 +238,7 @@ impl DatastoreHandle {
     fn still_open(&self) -> Option<Arc<Datastore>> {
         let datastore = self.get().ok().filter(|datastore| datastore.is_marked())?;
         let asked = datastore.clone();
-        let checked = self.patience.ask(FIGURE, move || asked.check());
+        let checked = self.asker.ask(FIGURE, move || asked.check());
         if let Some(Err(error)) = checked.answer() {
             self.note(&error);
         }
@@ -305,7 +305,7 @@ impl DatastoreHandle {
     }
 
     /// What it has now, if it says so in time; else why it is offline.
-    pub fn look(&self) -> Found {
+    pub fn look(&self) -> SpaceAnswer {
         found(self.ask(), self)
     }
 
@@ -318,7 +318,7 @@ impl DatastoreHandle {
     fn ask(&self) -> Question {
         let datastore = lock(&self.state).clone()?;
         let space = move || datastore.space().map_err(|error| error.to_string());
-        Ok(self.patience.ask(FIGURE, space))
+        Ok(self.asker.ask(FIGURE, space))
     }
 
     /// Whether its images and another's are on one file system, as far as they say so in
@@ -339,7 +339,7 @@ impl DatastoreHandle {
     /// there.
     fn inode(&self) -> Option<(u64, u64)> {
         let directory = self.record.location.directory()?.to_owned();
-        let asked = self.patience.ask(FIGURE, move || directory.metadata());
+        let asked = self.asker.ask(FIGURE, move || directory.metadata());
         let metadata = asked.answer()?.ok()?;
         Some((metadata.dev(), metadata.ino()))
     }
@@ -366,14 +366,14 @@ impl DatastoreHandle {
 }
 
 /// What became of a question.
-fn found(asked: Question, handle: &DatastoreHandle) -> Found {
+fn found(asked: Question, handle: &DatastoreHandle) -> SpaceAnswer {
     asked?.answer().unwrap_or_else(|| Err(handle.silent()))
 }
 
 impl Storage {
     /// All datastores, by name, with what each has now. All are asked before the
     /// first is waited for: several that hang take no longer than one.
-    pub fn look_at_handles(&self) -> Vec<(Arc<DatastoreHandle>, Found)> {
+    pub fn look_at_handles(&self) -> Vec<(Arc<DatastoreHandle>, SpaceAnswer)> {
         let handles = self.all_handles();
         let asked: Vec<Question> = handles.iter().map(|handle| handle.ask()).collect();
         let both = handles.into_iter().zip(asked);

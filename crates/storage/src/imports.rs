@@ -17,11 +17,11 @@ use sterna_os::lock;
 use sterna_state::DiskRecord;
 
 use crate::Storage;
+use crate::asker::Asker;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
 use crate::handle::DatastoreHandle;
-use crate::itself::{ASKING, has_open, silent};
-use crate::patience::Patience;
+use crate::own_disk::{ASKING, has_open, silent};
 use crate::twins::Use;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
@@ -121,7 +121,7 @@ impl Storage {
             false => self.grounds()?,
         };
         grounds.push(ground);
-        let asked = Patience::default().ask(ASKING, move || {
+        let asked = Asker::default().ask(ASKING, move || {
             let found = opened_by_others(&grounds);
             drop(file);
             found
@@ -218,7 +218,7 @@ fn find_image(handle: &DatastoreHandle, file: &str) -> Result<(String, u64)> {
         None => {
             let (directory, path) = (directory.to_owned(), PathBuf::from(file));
             let asked =
-                Patience::default().ask(RESOLVING, move || resolve(&directory, &path));
+                Asker::default().ask(RESOLVING, move || resolve(&directory, &path));
             asked.answer().ok_or_else(|| hangs(file))?
         }
     };

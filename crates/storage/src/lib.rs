@@ -8,24 +8,24 @@
 //! datastore, open or not).
 //!
 //! **Failures.** A datastore that cannot be reached is offline and tried again; its disks
-//! are reported as not served. A datastore that hangs is asked with patience (`patience`),
+//! are reported as not served. A datastore that hangs is asked with a time limit (`asker`),
 //! on threads that others do not wait for.
 #![forbid(unsafe_code)]
 
+pub mod asker;
 mod attachments;
 pub mod claims;
-pub mod commits;
+pub mod commit_record;
 pub mod datastores;
 pub mod disks;
 pub(crate) mod gate;
 pub mod handle;
 pub mod hours;
 mod imports;
-mod itself;
 pub mod lookout;
 pub mod marks;
 mod newer;
-pub mod patience;
+mod own_disk;
 pub mod places;
 mod probes;
 mod profile;
@@ -57,7 +57,7 @@ use self::disks::Served;
 use self::gate::Gate;
 use self::handle::DatastoreHandle;
 use self::lookout::Lookout;
-use self::places::Places;
+use self::places::DaemonPlaces;
 pub use self::sampler::sampling;
 pub use self::user::DiskUser;
 
@@ -70,7 +70,7 @@ pub struct Storage {
     /// Which boot of the machine this is.
     pub boot: BootId,
     /// Where the state is, and where clients connect.
-    pub places: Places,
+    pub places: DaemonPlaces,
     /// How many files may be open, and for what.
     pub descriptors: Descriptors,
     /// Names that a request works on, so that no other does.
@@ -89,16 +89,16 @@ pub struct Storage {
     pub lookout: Lookout,
     /// The services above, which use disks.
     pub users: Users<dyn DiskUser>,
-    /// Whoever looks whether a device or a server is free holds this (`itself`).
+    /// Whoever looks whether a device or a server is free holds this (`own_disk`).
     placing: Mutex<()>,
     /// Dropped last, with the last share of the storage.
-    _held: mpsc::Sender<Held>,
+    _held: mpsc::Sender<StorageInUse>,
 }
 
 /// What is never sent: that its channel is closed says that nobody has a share of the
 /// storage any more.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Held {}
+pub enum StorageInUse {}
 
 impl Storage {
     /// Storage of which nothing is open yet.
@@ -106,9 +106,9 @@ impl Storage {
         store: Store,
         engine: Engine,
         boot: BootId,
-        places: Places,
+        places: DaemonPlaces,
         descriptors: Descriptors,
-        held: mpsc::Sender<Held>,
+        held: mpsc::Sender<StorageInUse>,
     ) -> Self {
         Storage {
             store,

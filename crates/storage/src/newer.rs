@@ -18,8 +18,8 @@ use sterna_engine::sidecar::Role;
 use sterna_state::DiskRecord;
 
 use crate::Storage;
+use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
-use crate::patience::{Asked, Patience};
 
 /// How long others may take to tell: clients wait for the disk.
 const TELLING: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ fn ask(other: Arc<DatastoreHandle>, disk: &DiskRecord) -> Asked<Option<u64>> {
         true => format!("{}.raw", disk.name),
         false => String::new(),
     };
-    Patience::default().ask(TELLING, move || {
+    Asker::default().ask(TELLING, move || {
         other.open().ok()?;
         let says = other.says(&file, size).ok()??;
         // A copy that was not finished is nobody's truth.

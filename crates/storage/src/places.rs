@@ -6,7 +6,7 @@ use sterna_engine::datastore::Location;
 
 /// Where the daemon's things are.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct DaemonPlaces {
     /// The state directory.
     pub state: PathBuf,
     /// The API's socket.

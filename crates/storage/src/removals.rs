@@ -68,7 +68,7 @@ impl Storage {
         Ok(RemovedDisk { disk: gone, image_kept })
     }
 
-    /// Refuses a disk that is being adopted or released, or whose machine is on its way.
+    /// Refuses a disk that is being adopted or released, or whose VM is on its way.
     pub fn check_settled(&self, record: &DiskRecord) -> Result<()> {
         self.users.ask(|user| user.check_settled(record))
     }

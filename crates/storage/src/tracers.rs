@@ -32,9 +32,9 @@ use sterna_engine::sidecar::Role;
 use sterna_os::random;
 
 use crate::Storage;
+use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
-use crate::itself::{ASKING, silent};
-use crate::patience::{Asked, Patience};
+use crate::own_disk::{ASKING, silent};
 use crate::twins::{Resident, Use};
 
 /// How long a tracer is: a block of every device.
@@ -113,7 +113,7 @@ where
     T: Default,
 {
     let store = store.clone();
-    let asked = Patience::default().ask(ASKING, move || {
+    let asked = Asker::default().ask(ASKING, move || {
         store.connected(|visit| match visit {
             Some(mut visit) => work(&mut visit),
             None => Ok(T::default()),
@@ -200,7 +200,7 @@ fn find(tracers: &Arc<[Tracer]>, residents: Vec<Resident>) -> Option<Resident> {
 /// Asks whether a place has one of the tracers.
 fn has_one(there: Arc<Datastore>, tracers: &Arc<[Tracer]>) -> Asked<bool> {
     let tracers = tracers.clone();
-    Patience::default().ask(LOOK, move || {
+    Asker::default().ask(LOOK, move || {
         let looked = there.connected(|visit| {
             let Some(mut visit) = visit else { return false };
             let size = visit.size();

@@ -18,7 +18,7 @@
 //!
 //! **What is not found**: a disk that has only zeroes; a server that answers from a cache of
 //! its own, or has the disk at another offset; and whatever comes to be the same place
-//! later. Two devices of this machine are told apart by what they lie on (`itself`), and
+//! later. Two devices of this machine are told apart by what they lie on (`own_disk`), and
 //! not by what they hold; so are files that are imported.
 
 use std::ops::Range;
@@ -34,9 +34,9 @@ use sterna_os::random;
 use sterna_state::MigrationRecord;
 
 use crate::Storage;
+use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
-use crate::itself::{ASKING, silent};
-use crate::patience::Patience;
+use crate::own_disk::{ASKING, silent};
 
 /// A stretch that is read: a block of a file system.
 const STRETCH: u64 = 4096;
@@ -147,7 +147,7 @@ impl Storage {
             [Some(resident.size), there.size_at_opening(), store.size_at_opening()];
         let size = sizes.into_iter().flatten().min().unwrap_or(0);
         let store = store.clone();
-        let compared = Patience::default().ask(ASKING, move || {
+        let compared = Asker::default().ask(ASKING, move || {
             let visit = there.connected(|first| {
                 let second = store.connected(|second| second);
                 let second = second.map_err(Fault::Destination)?;
@@ -184,7 +184,7 @@ impl Storage {
 /// Whether the destination says that it is all zeroes.
 fn is_empty(to: &DatastoreHandle, store: &Arc<Datastore>) -> Result<bool> {
     let store = store.clone();
-    let asked = Patience::default().ask(ASKING, move || {
+    let asked = Asker::default().ask(ASKING, move || {
         let size = store.size_at_opening().unwrap_or(0);
         store.connected(|visit| {
             visit.is_some_and(|mut visit| {

@@ -6,8 +6,8 @@ use sterna_state::DiskRecord;
 
 /// A service that uses disks or datastores. What it does not care about it leaves out.
 pub trait DiskUser: Send + Sync {
-    /// Refuses a disk that is being given to a machine or taken from one, or whose machine
-    /// is on its way to another host.
+    /// Refuses a disk that is being given to a VM or taken from one, or whose VM is on
+    /// its way to another host.
     fn check_settled(&self, _disk: &DiskRecord) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What can be asked about hosts, pools, rules, and which machines should be where.
+//! What can be asked about hosts, pools, rules, and which VMs should be where.
 
 use hyper::Method;
 
@@ -25,7 +25,7 @@ impl Client {
         self.call(Method::POST, "/v1/hosts", request).await
     }
 
-    /// Says which program starts machines on a host.
+    /// Says which program starts VMs on a host.
     pub async fn set_host_program(
         &self,
         name: &str,
@@ -35,12 +35,12 @@ impl Client {
         self.call(Method::PUT, &at, request).await
     }
 
-    /// Forgets a host on which no machine is. Answers with what it was.
+    /// Forgets a host on which no VM is. Answers with what it was.
     pub async fn remove_host(&self, name: &str) -> Result<Host, ClientError> {
         self.call(Method::DELETE, &path("hosts", name), &()).await
     }
 
-    /// Says on which host a machine is, or that this is to be forgotten.
+    /// Says on which host a VM is, or that this is to be forgotten.
     pub async fn place_vm(
         &self,
         vm: &str,
@@ -73,8 +73,8 @@ impl Client {
         self.call(Method::PATCH, &path("pools", name), change).await
     }
 
-    /// Deletes a pool that no pool is in; its machines are in none then. Answers with what
-    /// it was.
+    /// Deletes a pool that no pool is in; its VMs are in none then. Answers with what it
+    /// was.
     pub async fn delete_pool(&self, name: &str) -> Result<Pool, ClientError> {
         self.call(Method::DELETE, &path("pools", name), &()).await
     }
@@ -107,18 +107,18 @@ impl Client {
         self.call(Method::PATCH, "/v1/drs", change).await
     }
 
-    /// Which machines should be on other hosts, and why the rest should not.
+    /// Which VMs should be on other hosts, and why the rest should not.
     pub async fn drs_advice(&self) -> Result<DrsAdvice, ClientError> {
         self.get("/v1/drs/recommendations").await
     }
 
-    /// Why a machine is where it is.
+    /// Why a VM is where it is.
     pub async fn explain_vm(&self, vm: &str) -> Result<DrsExplanation, ClientError> {
         self.get(&path("drs/explanations", vm)).await
     }
 
-    /// Carries out what is recommended for a machine. Answers with what has begun: two
-    /// transfers, where two machines change places.
+    /// Carries out what is recommended for a VM. Answers with what has begun: two
+    /// transfers, where two VMs change places.
     pub async fn start_transfer(
         &self,
         request: &StartTransfer,

@@ -216,7 +216,7 @@ impl Client {
         self.call(Method::DELETE, &path, &()).await
     }
 
-    /// Gives a disk to a virtual machine, over vhost-user-blk.
+    /// Gives a disk to a VM, over vhost-user-blk.
     pub async fn attach_disk(
         &self,
         name: &str,
@@ -226,7 +226,7 @@ impl Client {
         self.call(Method::POST, &path, request).await
     }
 
-    /// Takes a disk away from its virtual machine.
+    /// Takes a disk away from its VM.
     pub async fn detach_disk(&self, name: &str) -> Result<Disk, ClientError> {
         let path = format!("{}/attachment", path("disks", name));
         self.call(Method::DELETE, &path, &()).await
@@ -298,22 +298,22 @@ impl Client {
         self.call(Method::DELETE, &path("policies", &id.to_string()), &()).await
     }
 
-    /// All virtual machines.
+    /// All VMs.
     pub async fn vms(&self) -> Result<Vec<Vm>, ClientError> {
         self.get("/v1/vms").await
     }
 
-    /// One virtual machine.
+    /// One VM.
     pub async fn vm(&self, name: &str) -> Result<Vm, ClientError> {
         self.get(&path("vms", name)).await
     }
 
-    /// Adds a virtual machine that runs.
+    /// Adds a VM that runs.
     pub async fn add_vm(&self, request: &AddVm) -> Result<Vm, ClientError> {
         self.call(Method::POST, "/v1/vms", request).await
     }
 
-    /// Forgets a virtual machine, which goes on as it is. Answers with what it was.
+    /// Forgets a VM, which goes on as it is. Answers with what it was.
     pub async fn remove_vm(&self, name: &str) -> Result<Vm, ClientError> {
         self.call(Method::DELETE, &path("vms", name), &()).await
     }
@@ -338,7 +338,7 @@ impl Client {
         self.call(Method::POST, &path, request).await
     }
 
-    /// Makes a disk of Sterna's that a machine has a file, which QEMU serves.
+    /// Makes a disk of Sterna's that a VM has a file, which QEMU serves.
     pub async fn release_vm_disk(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! `sterna host`: where virtual machines run.
+//! `sterna host`: where VMs run.
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};

@@ -1,4 +1,4 @@
-//! `sterna vm`: virtual machines that exist already, and whose disks QEMU serves.
+//! `sterna vm`: VMs that exist already, and whose disks QEMU serves.
 
 use std::path::PathBuf;
 
@@ -86,7 +86,7 @@ pub(crate) enum VmCommand {
     },
 }
 
-/// A disk of a machine.
+/// A disk of a VM.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
     /// The VM
@@ -289,7 +289,7 @@ fn show(vm: &Vm, output: Output) -> String {
 
 /// Whether the state says what a detail does.
 fn is_said(state: VmState, detail: &str) -> bool {
-    // What libvirt calls a machine that is off.
+    // What libvirt calls a VM that is off.
     detail == state.to_string() || state == VmState::Off && detail == "shut off"
 }
 

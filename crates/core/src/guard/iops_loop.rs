@@ -49,7 +49,7 @@ pub(super) const DUTY_FIRST: f64 = 0.25;
 const LEARNING: u32 = 5;
 
 /// Comparisons in which the least rate costs too much before the target is given up.
-const PATIENCE: u32 = 5;
+const TOO_COSTLY: u32 = 5;
 
 /// Windows until it is tried again: 30 s.
 const AGAIN: u32 = 300;
@@ -282,7 +282,7 @@ impl IopsLoop {
         self.modes.next_mut().tune(aim, &mut self.trials);
         let hopeless = self.budget.max(aim) < self.modes.now().cost.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };
-        if self.hopeless >= PATIENCE {
+        if self.hopeless >= TOO_COSTLY {
             self.given_up = Some(AGAIN);
         }
     }

@@ -65,7 +65,7 @@ impl Mover {
             (Arriving::PuttingAway, Event::Done(done)) => {
                 let left = done.err().map(|failure| failure.words().clone());
                 match arrival {
-                    // The machine has the destination only because of the copy.
+                    // The VM has the destination only because of the copy.
                     Arrival::Moved { unplugged: true } => {
                         let stage = Arriving::GivingUp { left };
                         self.ask(State::Arriving(stage, arrival), Action::GiveUp, out);

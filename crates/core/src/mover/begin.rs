@@ -183,7 +183,7 @@ impl Mover {
                 self.beginning_is(Beginning::Recording, record, out);
             }
             // Whether it has begun shows when it is given up.
-            Err(Failure::Cut(why)) => self.stay(Why::Machine(why), false, out),
+            Err(Failure::Cut(why)) => self.stay(Why::Vm(why), false, out),
             Err(failure @ (Failure::Nobody(_) | Failure::Silent(_))) => {
                 self.halt(now, failure, out);
             }
@@ -194,7 +194,7 @@ impl Mover {
                 }
                 // Without a job nothing was switched over.
                 let undone = self.owner == Owner::Qemu;
-                self.stay(Why::Machine(failure.words().clone()), undone, out);
+                self.stay(Why::Vm(failure.words().clone()), undone, out);
             }
         }
     }

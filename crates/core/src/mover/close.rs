@@ -1,5 +1,5 @@
-//! The end is made durable, and what a machine has not let go of is put away when it
-//! answers, if need be by a later daemon.
+//! The end is made durable, and what a VM has not let go of is put away when it answers,
+//! if need be by a later daemon.
 
 use super::event::{Action, At, Event, Failure, GivenUp, Notice, Place};
 use super::state::{Closing, State, Tidying, Told};
@@ -40,7 +40,7 @@ impl Mover {
         }
     }
 
-    /// What a machine still has is given up when it answers.
+    /// What a VM still has is given up when it answers.
     pub(super) fn tidy_later(&mut self, now: Nanos, out: &mut Vec<Action>) {
         self.tidy_again(now, Told::NotYet, out);
     }
@@ -131,7 +131,7 @@ impl Mover {
         }
     }
 
-    /// Nothing is left at the machine: now for what is left here.
+    /// Nothing is left at the VM: now for what is left here.
     fn tidy_here(&mut self, told: Told, out: &mut Vec<Action>) {
         match self.copy {
             Copy::Ours => {

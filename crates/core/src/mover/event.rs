@@ -11,13 +11,13 @@ use crate::Nanos;
 /// What people are told.
 pub type Words = String;
 
-/// Who has the machine.
+/// Who has the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// QEMU itself is asked. Nobody keeps how the machine is started.
+    /// QEMU itself is asked. Nobody keeps how the VM is started.
     Qemu,
-    /// libvirt is asked. It keeps where the disk is, also of a machine that is off; it
-    /// makes the destination's file; and it does not say how a copy ended.
+    /// libvirt is asked. It keeps where the disk is, also of a VM that is off; it makes
+    /// the destination's file; and it does not say how a copy ended.
     Libvirt,
 }
 
@@ -41,7 +41,7 @@ pub enum MoverStep {
     Switching,
     /// The destination is the truth.
     Committed,
-    /// It has ended; its machine may still have something of the copy.
+    /// It has ended; its VM may still have something of the copy.
     Ended,
 }
 
@@ -56,18 +56,18 @@ pub struct Wishes {
     pub rate: Option<u64>,
 }
 
-/// Why a machine did not do what it was asked.
+/// Why a VM did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nobody is there any more: the machine has ended.
+    /// Nobody is there any more: the VM has ended.
     Nobody(Words),
-    /// The connection broke: whether the machine has heard is not known.
+    /// The connection broke: whether the VM has heard is not known.
     Cut(Words),
-    /// The machine may be there, and does not answer. It may do it later.
+    /// The VM may be there, and does not answer. It may do it later.
     Silent(Words),
-    /// The machine has heard it, and does not do it.
+    /// The VM has heard it, and does not do it.
     Refused(Words),
-    /// The machine would wait for a disk of ours that is not served.
+    /// The VM would wait for a disk of ours that is not served.
     Unserved(Words),
     /// Anything else.
     Other(Words),
@@ -99,7 +99,7 @@ pub enum Ended {
     Failed(Words),
 }
 
-/// Where the copy is, in the words of the machine.
+/// Where the copy is, in the words of the VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Job {
     /// It copies.
@@ -109,7 +109,7 @@ pub enum Job {
         /// Of so many, as far as is known.
         total: u64,
     },
-    /// Both images are the same, and the machine waits for a word.
+    /// Both images are the same, and the VM waits for a word.
     Ready {
         /// Bytes that were copied.
         done: u64,
@@ -118,11 +118,11 @@ pub enum Job {
     Switching,
     /// It has ended, and is remembered.
     Ended(Ended),
-    /// The machine knows nothing of it.
+    /// The VM knows nothing of it.
     Unknown,
 }
 
-/// Where the machine says that its disk is.
+/// Where the VM says that its disk is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// At the source.
@@ -131,11 +131,11 @@ pub enum At {
     Destination,
     /// At another image.
     Elsewhere(Words),
-    /// The machine has no such disk.
+    /// The VM has no such disk.
     Nowhere,
 }
 
-/// What a machine had of a copy that it was told to give up.
+/// What a VM had of a copy that it was told to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUp {
     /// Nothing.
@@ -149,7 +149,7 @@ pub enum GivenUp {
 /// What a look at the guest has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Whether the machine counts what the disk does: it does not of one that is gone.
+    /// Whether the VM counts what the disk does: it does not of one that is gone.
     pub there: bool,
     /// Bytes per second that the guard lets the copy have; unlimited without.
     pub allowed: Option<u64>,
@@ -169,9 +169,9 @@ pub enum Removed {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the machine where the copy is. Answered by [`Event::Looked`].
+    /// Ask the VM where the copy is. Answered by [`Event::Looked`].
     Look,
-    /// Ask the machine where the disk is. Answered by [`Event::Found`].
+    /// Ask the VM where the disk is. Answered by [`Event::Found`].
     Find,
     /// Look at what the guest does, and what the guard lets the copy have. Answered by
     /// [`Event::Watched`].
@@ -182,13 +182,13 @@ pub enum Action {
     Begin(u64),
     /// Limit the copy. Answered by [`Event::Done`].
     SetSpeed(u64),
-    /// Tell the machine to switch over. Answered by [`Event::Done`].
+    /// Tell the VM to switch over. Answered by [`Event::Done`].
     Complete,
     /// Tell it not to, after all. Answered by [`Event::Done`].
     CallOff,
-    /// Give the copy up, and have the machine forget it. Answered by [`Event::GaveUp`].
+    /// Give the copy up, and have the VM forget it. Answered by [`Event::GaveUp`].
     GiveUp,
-    /// Have the machine forget the source. Answered by [`Event::Done`].
+    /// Have the VM forget the source. Answered by [`Event::Done`].
     PutAway,
     /// Look whether the destination is a file as an earlier daemon has made it for this
     /// move: of its name and length, made since the move was asked for, with nothing in it.
@@ -196,8 +196,8 @@ pub enum Action {
     Peek,
     /// Make the destination. Answered by [`Event::Made`].
     Make,
-    /// A note: the machine copies to the file that is there now; only that one is ever to
-    /// be removed.
+    /// A note: the VM copies to the file that is there now; only that one is ever to be
+    /// removed.
     Know,
     /// Remove the destination, if it is what was made or known. Answered by
     /// [`Event::Removed`].
@@ -211,13 +211,13 @@ pub enum Action {
     ReadWishes,
     /// Make a step durable. Answered by [`Event::Stored`].
     Record(MoverStep),
-    /// Make it durable that the machine is told to switch over, unless somebody wants the
-    /// move to be given up. Answered by [`Event::MaySwitch`].
+    /// Make it durable that the VM is told to switch over, unless somebody wants the move
+    /// to be given up. Answered by [`Event::MaySwitch`].
     RecordSwitching,
     /// Make it durable how the move has ended. Answered by [`Event::Stored`].
     Close(Verdict),
-    /// Make it durable that nothing is left at the machine; and with a doubt, that the end
-    /// of the move is unclear, though it was said that the disk had stayed. Answered by
+    /// Make it durable that nothing is left at the VM; and with a doubt, that the end of
+    /// the move is unclear, though it was said that the disk had stayed. Answered by
     /// [`Event::Stored`].
     RecordTidy(Option<Doubt>),
     /// Wait until then, or until something is asked for. Answered by [`Event::Woken`].
@@ -254,7 +254,7 @@ pub enum Event {
     Found(Result<At, Failure>),
     /// Answers [`Action::Watch`].
     Watched(Result<Watched, Failure>),
-    /// Answers what the machine was to do.
+    /// Answers what the VM was to do.
     Done(Result<(), Failure>),
     /// Answers [`Action::GiveUp`].
     GaveUp(Result<GivenUp, Failure>),

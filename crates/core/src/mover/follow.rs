@@ -1,8 +1,8 @@
 //! The copy is watched, and has its pace.
 //!
 //! A round looks at what is wanted, then at the job, then at the guest. What is wrong
-//! ends the move before the step `switching`; from then on it is only said, and the
-//! machine is asked again.
+//! ends the move before the step `switching`; from then on it is only said, and the VM is
+//! asked again.
 
 use super::event::{Action, At, Event, Failure, Job, MoverStep, Notice, Watched, Wishes};
 use super::state::{Following, Hearing, Lost, Order, Over, State};
@@ -150,7 +150,7 @@ impl Mover {
         self.follows(Following::Pacing(speed), Action::SetSpeed(speed), out);
     }
 
-    /// The machine's disk is not what is copied any more, and the job goes on.
+    /// The VM's disk is not what is copied any more, and the job goes on.
     pub(super) fn is_not_it(&mut self, now: Nanos, why: Why, out: &mut Vec<Action>) {
         match (self.step, &self.order) {
             (MoverStep::Switching, Order::CallOff { .. }) => self.wait_a_tick(now, out),
@@ -159,19 +159,19 @@ impl Mover {
         }
     }
 
-    /// Something is wrong with the machine.
+    /// Something is wrong with the VM.
     pub(super) fn halt(&mut self, now: Nanos, failure: Failure, out: &mut Vec<Action>) {
         match (self.step, failure) {
             (MoverStep::Switching, Failure::Nobody(_)) => {
                 self.ask(State::Lost(Lost::Looking), Action::Look, out);
             }
-            // Only the machine can say where the disk is; it is asked again.
+            // Only the VM can say where the disk is; it is asked again.
             (MoverStep::Switching, failure) => {
                 self.rest(now, failure.words().clone(), out);
             }
             (_, Failure::Nobody(why)) => self.is_gone(why, out),
             (_, Failure::Silent(why) | Failure::Cut(why)) => self.is_silent(why, out),
-            (_, failure) => self.stay(Why::Machine(failure.words().clone()), false, out),
+            (_, failure) => self.stay(Why::Vm(failure.words().clone()), false, out),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The copy has ended, in whatever way: where is the disk?
 //!
-//! | the machine says | at the destination | at the source | no such disk | elsewhere |
+//! | the VM says | at the destination | at the source | no such disk | elsewhere |
 //! |---|---|---|---|---|
 //! | it failed, or was given up | moved | stays | stays | stays |
 //! | it ended | moved | stays | moved, if it had taken the word; else unclear | unclear |
@@ -64,8 +64,8 @@ impl Mover {
         }
     }
 
-    /// Whether a machine that knows nothing of the copy can be at the destination only by
-    /// it: libvirt starts it with what it has switched over to, and one that was to switch
+    /// Whether a VM that knows nothing of the copy can be at the destination only by it:
+    /// libvirt starts it with what it has switched over to, and one that was to switch
     /// over had a whole copy.
     fn knows_of_its_own(&self) -> bool {
         self.owner == Owner::Libvirt || self.step == MoverStep::Switching
@@ -113,8 +113,8 @@ impl Mover {
         }
     }
 
-    /// The machine has gone while it switched over. It may be another one by now; and
-    /// libvirt knows of a machine that is off what its disks are.
+    /// The VM has gone while it switched over. It may be another one by now; and libvirt
+    /// knows of a VM that is off what its disks are.
     pub(super) fn finding_lost(
         &mut self,
         now: Nanos,

@@ -20,8 +20,9 @@
 //! 3. A move that was `switching` is called anything before that only after QEMU has said
 //!    that the disk is where it was; and its image says *partial* by then.
 //! 4. `Remove` is asked only of a copy that this process has made, or has seen QEMU copy
-//!    to, or that a daemon which was killed must have made ([`Action::Peek`]); while the step is not `switching`, and while no machine is silent that may still
-//!    have it: somebody else could have that one switch over.
+//!    to, or that a daemon which was killed must have made ([`Action::Peek`]); while the
+//!    step is not `switching`, and while no VM is silent that may still have it: somebody
+//!    else could have that one switch over.
 //! 5. *Moved* is said only if QEMU says that the disk is at the destination, or that the
 //!    job has ended well which had taken the word to switch over. *Stays* is said only if
 //!    QEMU was not told to switch over, or says itself that it has not.
@@ -34,8 +35,8 @@
 //!
 //! - Somebody else gives QEMU's copy up, or has it switch over: that is found out as all
 //!   else is, by asking where the disk is.
-//! - A disk that is taken from its machine: nobody writes to it any more. While QEMU was
-//!   not told to switch over, the old image is the whole truth; once a job that was told so
+//! - A disk that is taken from its VM: nobody writes to it any more. While QEMU was not
+//!   told to switch over, the old image is the whole truth; once a job that was told so
 //!   has ended well, the new one has all of it.
 //! - A switch-over that does not come for [`CATCH_UP`] is called off, and so is one of a
 //!   move that somebody wants to be given up. Whether that came in time, QEMU is asked.
@@ -44,30 +45,30 @@
 //!
 //! # Failures
 //!
-//! Before `switching`, a machine that ends or does not answer ends the move. What it may
-//! still have of the copy is given up when it answers again (`tidy`), by a later daemon
-//! if need be; until then a silent machine keeps the copy. A connection that breaks is no
-//! machine that has ended: it is asked again. From `switching` on, a machine that does not
-//! answer is waited for; of one that has ended, or that knows nothing of the switch-over,
-//! both images are kept, and the end is *unclear*. A state that does not take a step is
-//! asked again. A daemon may be killed between any two actions: the next one begins with
-//! the durable step, and asks QEMU for the rest.
+//! Before `switching`, a VM that ends or does not answer ends the move. What it may still
+//! have of the copy is given up when it answers again (`tidy`), by a later daemon if need
+//! be; until then a silent VM keeps the copy. A connection that breaks is no VM that has
+//! ended: it is asked again. From `switching` on, a VM that does not answer is waited
+//! for; of one that has ended, or that knows nothing of the switch-over, both images are
+//! kept, and the end is *unclear*. A state that does not take a step is asked again. A
+//! daemon may be killed between any two actions: the next one begins with the durable
+//! step, and asks QEMU for the rest.
 //!
 //! # Known gaps
 //!
 //! If somebody else has QEMU switch over before the mover tells it to, and QEMU ends
 //! before it is looked at again (a tenth of a second), the copy is taken for one. If
-//! somebody does so while the machine does not answer the mover, the move has ended as one
-//! that stays; it becomes *unclear*, and the image is kept, once QEMU answers and says where
-//! the disk is. If QEMU ends before that, the image is kept, and nothing more is said. What is
-//! put in the copy's place while no daemon runs is taken for the copy, if QEMU copies, or if it
-//! is as empty as a new one.
+//! somebody does so while the VM does not answer the mover, the move has ended as one
+//! that stays; it becomes *unclear*, and the image is kept, once QEMU answers and says
+//! where the disk is. If QEMU ends before that, the image is kept, and nothing more is
+//! said. What is put in the copy's place while no daemon runs is taken for the copy, if
+//! QEMU copies, or if it is as empty as a new one.
 //!
 //! # The parts
 //!
 //! `begin` has the copy begin, `follow` watches it, `switch` has it switch over, `judge`
 //! finds out where the disk is, `arrive` and `stay` put away what is left, and `close`
-//! records the end and sees to what a machine has not let go of.
+//! records the end and sees to what a VM has not let go of.
 
 mod arrive;
 mod begin;
@@ -107,18 +108,18 @@ pub const AGAIN: Nanos = Nanos::from_millis(1000);
 /// guest may have to bear once, and hundreds of times what it takes otherwise.
 pub const CATCH_UP: Nanos = Nanos::from_millis(60_000);
 
-/// How often in a row a connection may break until its machine counts as silent: it is
-/// asked again at once, as one that has ended says so to whoever connects.
+/// How often in a row a connection may break until its VM counts as silent: it is asked
+/// again at once, as one that has ended says so to whoever connects.
 pub const CUTS: u8 = 3;
 
 /// Standing still, in QEMU's terms: its 0 means no limit.
 const HALT: u64 = 1;
 
 /// What is known of the destination. Of a file's making only this process knows, and a
-/// state that is an old backup takes the machine's disk for a copy.
+/// state that is an old backup takes the VM's disk for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copy {
-    /// Nothing: it may be the machine's disk.
+    /// Nothing: it may be the VM's disk.
     Unknown,
     /// It is nothing but this move's copy: it was made here, or QEMU was seen to copy to
     /// it.
@@ -130,7 +131,7 @@ pub enum Copy {
 /// What a mover is made from: what is durable.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// Who has the machine.
+    /// Who has the VM.
     pub owner: Owner,
     /// What the disk becomes.
     pub place: Place,
@@ -238,8 +239,8 @@ impl Mover {
         }
     }
 
-    /// A connection that breaks says nothing of the machine: what does no harm if it is
-    /// done twice is asked again, [`CUTS`] times in a row. Gives what is to be believed.
+    /// A connection that breaks says nothing of the VM: what does no harm if it is done
+    /// twice is asked again, [`CUTS`] times in a row. Gives what is to be believed.
     fn without_cuts(&mut self, answer: Event, out: &mut Vec<Action>) -> Option<Event> {
         let failure = match &answer {
             Event::Looked(Err(failure))

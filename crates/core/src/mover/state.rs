@@ -16,7 +16,7 @@ pub(super) enum State {
     Following(Following),
     /// The copy has ended so: where is the disk?
     Judging(Over),
-    /// The machine has gone while it switched over.
+    /// The VM has gone while it switched over.
     Lost(Lost),
     /// The disk is at the destination.
     Arriving(Arriving, Arrival),
@@ -24,7 +24,7 @@ pub(super) enum State {
     Staying(Staying, Stay),
     /// How it has ended is made durable.
     Closing(Closing, Verdict),
-    /// What a machine has not let go of is put away.
+    /// What a VM has not let go of is put away.
     Tidying(Tidying, Told),
     /// Nothing more will be asked.
     Over,
@@ -62,7 +62,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Whether the machine has taken the word to switch over.
+    /// Whether the VM has taken the word to switch over.
     pub(super) fn was_told(&self) -> bool {
         matches!(self, Order::Complete(_) | Order::CallOff { was_told: true, .. })
     }
@@ -88,7 +88,7 @@ pub(super) enum Following {
     Reading,
     Looking,
     Watching,
-    /// The machine counts nothing of the disk: is it gone?
+    /// The VM counts nothing of the disk: is it gone?
     Missing,
     Pacing(u64),
     /// It switches over, and is not to take long.
@@ -168,7 +168,7 @@ pub(super) struct Stay {
     pub(super) undone: bool,
     /// What QEMU had of it when it gave it up; nothing if it was not told yet.
     pub(super) found: Option<GivenUp>,
-    /// Why the machine may still have something.
+    /// Why the VM may still have something.
     pub(super) still: Option<Failure>,
 }
 
@@ -184,9 +184,9 @@ pub(super) enum Tidying {
     GivingUp,
     Finding(GivenUp),
     Removing,
-    /// The machine runs with a disk of ours, which is to say that it is no mere copy.
+    /// The VM runs with a disk of ours, which is to say that it is no mere copy.
     Sealing,
-    /// That nothing is left at the machine, and whether the destination is all it has.
+    /// That nothing is left at the VM, and whether the destination is all it has.
     Recording(Option<Doubt>),
 }
 

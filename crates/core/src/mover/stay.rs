@@ -222,18 +222,18 @@ impl Mover {
         self.close(Verdict::Stays { why, still, rest }, out);
     }
 
-    /// The machine has ended before it was told to switch over.
+    /// The VM has ended before it was told to switch over.
     pub(super) fn is_gone(&mut self, why: super::Words, out: &mut Vec<Action>) {
         self.end_without(why.clone(), Failure::Nobody(why), out);
     }
 
-    /// The machine does not answer, and was not told to switch over.
+    /// The VM does not answer, and was not told to switch over.
     pub(super) fn is_silent(&mut self, why: super::Words, out: &mut Vec<Action>) {
         self.end_without(why.clone(), Failure::Silent(why), out);
     }
 
     fn end_without(&mut self, why: super::Words, still: Failure, out: &mut Vec<Action>) {
-        let why = Why::Machine(why);
+        let why = Why::Vm(why);
         let stay = Stay { why, undone: false, found: None, still: Some(still) };
         self.put_away(stay, out);
     }

@@ -34,7 +34,7 @@ impl Mover {
         if is_held || is_paused {
             return self.follows(Following::Watching, Action::Watch(Some(job)), out);
         }
-        // The copy may be of a disk that the machine has no more.
+        // The copy may be of a disk that the VM has no more.
         self.follows(Following::Finding, Action::Find, out);
     }
 
@@ -52,8 +52,8 @@ impl Mover {
                     Place::File => self.follows(Following::Sealing, Action::Seal, out),
                     Place::Disk => self.record_switching(out),
                 },
-                // Somebody was quicker. Both sides were the same, so the copy is whole; of a
-                // machine that ends now nothing more would be heard.
+                // Somebody was quicker. Both sides were the same, so the copy is whole;
+                // of a VM that ends now nothing more would be heard.
                 At::Destination => {
                     self.arrive(Arrival::Moved { unplugged: false }, out);
                 }

@@ -7,19 +7,19 @@ use super::event::{Failure, Words};
 pub enum Why {
     /// Somebody asked for that.
     Asked,
-    /// The machine has failed, or does not answer.
-    Machine(Words),
+    /// The VM has failed, or does not answer.
+    Vm(Words),
     /// The destination or the state has.
     Here(Words),
-    /// The machine's copy failed.
+    /// The VM's copy failed.
     Failed(Words),
     /// The destination did not catch up with the guest, so it was not switched over.
     Late,
     /// What is at the destination is not what was made for the copy.
     NotTheCopy,
-    /// Somebody has taken the disk from the machine.
+    /// Somebody has taken the disk from the VM.
     Unplugged,
-    /// The machine's disk is at another image.
+    /// The VM's disk is at another image.
     Elsewhere(Words),
     /// Somebody else has given the copy up.
     ByHand,
@@ -28,15 +28,15 @@ pub enum Why {
 /// Why nobody can say where the last writes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// The machine ended while it switched over.
+    /// The VM ended while it switched over.
     Ended,
-    /// The machine knows nothing of the switch-over.
+    /// The VM knows nothing of the switch-over.
     Forgotten,
-    /// The disk was taken from the machine while it switched over.
+    /// The disk was taken from the VM while it switched over.
     TakenAway,
     /// The disk is at neither image.
     Neither,
-    /// The machine runs with the copy, and nobody has seen that it was whole.
+    /// The VM runs with the copy, and nobody has seen that it was whole.
     Unseen,
     /// The image at the destination is not the one that was made.
     NotTheCopy,
@@ -49,7 +49,7 @@ pub enum Rest {
     Gone,
     /// It is kept: nobody has seen that it is only a copy.
     Kept,
-    /// It goes once the machine has let go of it.
+    /// It goes once the VM has let go of it.
     Later,
     /// It could not be removed; that is tried again.
     InTheWay(Words),
@@ -60,16 +60,16 @@ pub enum Rest {
 pub enum Verdict {
     /// The disk is at the destination.
     Moved {
-        /// The machine has no such disk any more; the destination has all of it.
+        /// The VM has no such disk any more; the destination has all of it.
         unplugged: bool,
-        /// What the machine could not be had to forget, and why.
+        /// What the VM could not be had to forget, and why.
         left: Option<Words>,
     },
     /// The disk is where it was.
     Stays {
         /// Why.
         why: Why,
-        /// Why the machine may still have something of the copy.
+        /// Why the VM may still have something of the copy.
         still: Option<Failure>,
         /// What has become of the destination.
         rest: Rest,

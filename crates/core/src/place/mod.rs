@@ -1,6 +1,6 @@
 //! Where things should be, and in which order they get there.
 //!
-//! - [`hosts`]: which virtual machines should be on other hosts (DRS).
+//! - [`hosts`]: which VMs should be on other hosts (DRS).
 //! - [`storage`]: which disks should be on other datastores (Storage DRS).
 //! - [`waves`]: how one disk or thousands get elsewhere: where to, in which order, and
 //!   how many at once.

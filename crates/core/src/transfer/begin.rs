@@ -42,11 +42,11 @@ impl Transfer {
                 self.dismiss(now, After::Stays(Why::NotRecorded(why)), out);
             }
             (Beginning::Starting | Beginning::Checking, Event::Prepared(Err(why))) => {
-                let why = self.unwanted().unwrap_or(Why::Machine(why));
+                let why = self.unwanted().unwrap_or(Why::Vm(why));
                 self.dismiss(now, After::Stays(why), out);
             }
             (Beginning::Telling, Event::Done(Err(failure))) => {
-                let why = Why::Machine(failure.words().clone());
+                let why = Why::Vm(failure.words().clone());
                 self.dismiss(now, After::Stays(why), out);
             }
             (stage, Event::Prepared(Ok(())) | Event::Done(Ok(()))) => {
@@ -79,7 +79,7 @@ impl Transfer {
         match told {
             Ok(()) => self.follow(out),
             Err(Failure::Refused(words)) => {
-                self.give_back(Why::Machine(words), Then::GiveUp, out);
+                self.give_back(Why::Vm(words), Then::GiveUp, out);
             }
             // It may have been told.
             Err(failure) => self.without_source(now, failure, out),

@@ -1,9 +1,9 @@
 //! What a transfer is told, and what it asks for.
 //!
-//! The driver has both monitors and the state; the machine sees what they said. Each
+//! The driver has both monitors and the state; the state machine sees what they said. Each
 //! [`Action`] that asks something is answered by exactly one [`Event`], whatever happens
-//! to what it asked; the others (*notes*) are answered by nothing. At most one question is
-//! open at a time. Words are for people: nothing is decided by them.
+//! to what it asked; the others (*notes*) are answered by nothing. At most one question
+//! is open at a time. Words are for people: nothing is decided by them.
 
 use super::verdict::{Rest, Verdict};
 use crate::Nanos;
@@ -144,11 +144,11 @@ pub enum Action {
     Quit(End),
     /// Make the step [`Step::Copying`] durable. Answered by [`Event::Stored`].
     RecordCopying,
-    /// Make [`Step::Returning`] durable, and that the machine is at the source, whatever
-    /// was said of that before. Answered by [`Event::Stored`].
+    /// Make [`Step::Returning`] durable, and that the VM is at the source, whatever was
+    /// said of that before. Answered by [`Event::Stored`].
     TakeBack,
-    /// Make [`Step::Committed`] durable, and that the machine is at the receiver.
-    /// Answered by [`Event::Committed`].
+    /// Make [`Step::Committed`] durable, and that the VM is at the receiver. Answered by
+    /// [`Event::Committed`].
     Commit {
         /// Not if somebody wants it to be given up.
         heeds: bool,

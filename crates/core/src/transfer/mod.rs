@@ -152,7 +152,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// The machine of a new transfer, or of one that a daemon has left.
+    /// The state machine of a new transfer, or of one that a daemon has left.
     pub fn new(setup: Setup) -> Transfer {
         let Setup { step, cancel, by_program, resumed } = setup;
         Transfer {

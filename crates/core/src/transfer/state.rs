@@ -4,7 +4,7 @@ use super::event::Words;
 use super::verdict::{Rest, Verdict, Why};
 use crate::Nanos;
 
-/// What the machine does.
+/// What the state machine does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Nothing was asked yet.

@@ -14,7 +14,7 @@ pub enum Why {
     /// The daemon was ended while it was taken back.
     Interrupted,
     /// What a QEMU, or what starts it, has said.
-    Machine(Words),
+    Vm(Words),
     /// The state does not take it.
     NotRecorded(Words),
     /// The guest writes to its memory faster than that is copied.

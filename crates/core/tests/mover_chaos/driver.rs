@@ -12,7 +12,7 @@ use crate::setup::Mutation;
 use crate::world::World;
 
 /// How long an answer of a machine is waited for.
-const PATIENCE: Nanos = Nanos::from_millis(4_000);
+const ANSWER_WITHIN: Nanos = Nanos::from_millis(4_000);
 
 /// What becomes of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl World {
         let is_away = self.is_libvirts() && self.away;
         let is_off = self.qemu.is_none();
         if is_away || hangs && !is_off || fate == Fate::Late {
-            self.now = self.now.plus(PATIENCE);
+            self.now = self.now.plus(ANSWER_WITHIN);
             self.excused |= self.is_libvirts();
             if !is_off && !matches!(action, Action::Look | Action::Find) {
                 self.late.push_back(action.clone());

@@ -11,7 +11,7 @@ use crate::setup::Mutation;
 use crate::world::World;
 
 /// How long an answer of a QEMU is waited for.
-const PATIENCE: Nanos = Nanos::from_millis(4_000);
+const ANSWER_WITHIN: Nanos = Nanos::from_millis(4_000);
 
 /// What becomes of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl World {
             if !is_a_look(action) {
                 qemu.late.push_back(action.clone());
             }
-            self.now = self.now.plus(PATIENCE);
+            self.now = self.now.plus(ANSWER_WITHIN);
             return failed(action, Failure::Silent("no answer".into()));
         }
         self.do_late(end);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sterna_api::TransferState;
-use sterna_planner::Planner;
+use sterna_machines::Machines;
 use sterna_runtime::threads::refusals::{allow, deny};
 use sterna_state::{Entry, TransferDesign, TransferRecord, TransferStep};
 
@@ -42,9 +42,9 @@ fn transfers_without_threads(place: &Path) {
     store.enter(vec![Entry::Transfer(transfer("left"))]).expect("a transfer");
     drop(store);
     let running = start(place);
-    let planner: &Arc<Planner> = &running.daemon.planner;
+    let machines: &Arc<Machines> = &running.daemon.machines;
     let states = || {
-        let all = planner.list_transfers().expect("the state");
+        let all = machines.list_vm_migrations().expect("the state");
         all.into_iter().map(|one| one.state).collect::<Vec<_>>()
     };
     assert_eq!(states(), [TransferState::Starting], "nobody carries it out");
@@ -53,16 +53,17 @@ fn transfers_without_threads(place: &Path) {
     let store = &running.daemon.storage.store;
     store.enter(entries()).expect("transfers");
     let registry = store.registry().expect("the roll");
-    let refused = planner.start_entered(&registry.transfers[1..]).expect_err("no thread");
+    let refused =
+        machines.start_entered(&registry.transfers[1..]).expect_err("no thread");
     assert!(refused.to_string().contains("cannot start a thread"), "{refused}");
     until("both to stay", || states()[1..] == [TransferState::Cancelled; 2]);
-    let all = planner.list_transfers().expect("the state");
+    let all = machines.list_vm_migrations().expect("the state");
     let why = all[2].reason.clone().unwrap_or_default();
     assert!(why.contains("cannot start a thread"), "{why}");
-    planner.check_no_transfer("one").expect("it is on its way no more");
-    planner.check_no_transfer("other").expect("it is on its way no more");
+    machines.check_no_vm_migration("one").expect("it is on its way no more");
+    machines.check_no_vm_migration("other").expect("it is on its way no more");
     allow(LEFT);
-    planner.resume_stranded_transfers().expect("the state");
+    machines.resume_stranded_vm_migrations().expect("the state");
     until("the one that was left to end", || states()[0] == TransferState::Cancelled);
     allow(SECOND);
 }

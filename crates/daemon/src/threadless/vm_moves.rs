@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sterna_api::{Application, Guard};
 use sterna_machines::Machines;
+use sterna_moves::Mover;
 use sterna_runtime::threads::refusals::{allow, deny};
 use sterna_state::{Reach, Step, Store, VmMoveKind, VmMoveRecord, VmRecord};
 
@@ -50,14 +51,14 @@ fn moves_without_threads(place: &Path) {
     const NAME: &str = "sterna-vm-";
     deny(NAME);
     let store = state(place);
-    store.add_vm(web()).expect("a machine");
+    store.add_vm(web()).expect("a VM");
     let name = |id: u64| format!("/nosuch/web-{id}.raw");
     let left = store.add_vm_move(a_move("vda"), name).expect("a move");
     drop(store);
     let running = start(place);
     let machines: &Arc<Machines> = &running.daemon.machines;
     let state = &running.daemon.storage.store;
-    assert!(!machines.vms.has_move(left), "nobody carries it out");
+    assert!(!machines.is_under_way(left), "nobody carries it out");
     assert_eq!(step_of(state, left), Step::Created, "it may be anywhere");
     // A new one has ended before it began, and another may.
     for _ in 0..2 {
@@ -67,7 +68,7 @@ fn moves_without_threads(place: &Path) {
         let last = state.vm_moves().expect("the state").pop().expect("the move");
         let note = last.note.unwrap_or_default();
         assert!(last.step == Step::Cancelled && note.contains("thread"), "{note}");
-        assert!(!machines.vms.has_move(last.id));
+        assert!(!machines.is_under_way(last.id));
     }
     machines.resume_stranded_moves().expect("the state");
     assert_eq!(step_of(state, left), Step::Created, "there is no thread yet");

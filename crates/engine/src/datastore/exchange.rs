@@ -15,7 +15,7 @@ use crate::image::nbd::connect::{Stream, connect};
 
 /// How long a server may take over one read or write of the socket. Spun-down
 /// disks take ten seconds to wake.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A connection with at most one request under way.
 pub(super) struct Exchange {
@@ -31,7 +31,7 @@ impl Exchange {
         let connected = connect(uri).map_err(|error| remote(uri, error))?;
         connected
             .stream
-            .set_timeouts(Some(PATIENCE))
+            .set_timeouts(Some(ANSWER_WITHIN))
             .map_err(|error| remote(uri, error))?;
         Ok(Exchange {
             uri: uri.clone(),
@@ -214,7 +214,7 @@ impl Exchange {
     fn broken(&self, error: &io::Error) -> DatastoreError {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let seconds = PATIENCE.as_secs();
+                let seconds = ANSWER_WITHIN.as_secs();
                 remote(&self.uri, format!("the server has not answered for {seconds} s"))
             }
             _ => remote(&self.uri, format!("the connection broke: {error}")),

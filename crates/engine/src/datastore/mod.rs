@@ -49,7 +49,7 @@ pub use visit::{Data, Visit};
 use sterna_core::Mark;
 
 use crate::ground::Ground;
-use crate::image::{Beside, FileIdentity, Found, ImageSpec};
+use crate::image::{Beside, FileIdentity, FoundFile, ImageSpec};
 use crate::sidecar::slots::Origin;
 use crate::sidecar::{Identity, Role, SidecarError};
 use device::Device;
@@ -523,7 +523,7 @@ impl Datastore {
     pub fn files(
         &self,
         most: usize,
-    ) -> Result<(Vec<(String, Found)>, u64), DatastoreError> {
+    ) -> Result<(Vec<(String, FoundFile)>, u64), DatastoreError> {
         match &self.place {
             Place::Directory(directory) => directory.files(most),
             Place::Medium(_) => Ok((Vec::new(), 0)),
@@ -535,7 +535,7 @@ impl Datastore {
     pub fn remove_old_copy(
         &self,
         image: &ImageSpec,
-        found: &Found,
+        found: &FoundFile,
     ) -> Result<OldCopy, DatastoreError> {
         match self.ours(image)? {
             Ours::File(directory, path) => directory.remove_old_copy(path, found),

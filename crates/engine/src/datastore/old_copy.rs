@@ -19,7 +19,7 @@ use super::directory::{Directory, is_image_name, sidecar_path};
 use super::error::{failed, sidecar as sidecar_failed};
 use super::removal::{Known, Removed, remove_known_if};
 use crate::ground::Ground;
-use crate::image::{Found, Lease, Leased, is_used, opened_by_others};
+use crate::image::{FoundFile, Lease, Leased, is_used, opened_by_others};
 use crate::sidecar;
 
 /// Whoever has come by the file's name just before it was changed has opened the file by
@@ -47,12 +47,12 @@ enum Unopened {
 
 impl Unopened {
     /// Whether that holds, and the file is as it was.
-    fn holds(&self, found: &Found) -> bool {
+    fn holds(&self, found: &FoundFile) -> bool {
         let (holds, file) = match self {
             Unopened::Leased(lease) => (lease.holds(), lease.file()),
             Unopened::Looked(file) => (is_used(file) == Ok(false), file),
         };
-        holds && Found::of(file).is_ok_and(|now| now == *found)
+        holds && FoundFile::of(file).is_ok_and(|now| now == *found)
     }
 }
 
@@ -62,7 +62,7 @@ impl Directory {
     pub(super) fn files(
         &self,
         most: usize,
-    ) -> Result<(Vec<(String, Found)>, u64), DatastoreError> {
+    ) -> Result<(Vec<(String, FoundFile)>, u64), DatastoreError> {
         self.check()?;
         let entries = fs::read_dir(self.path()).map_err(failed("list", self.path()))?;
         let mut names = Vec::new();
@@ -80,7 +80,7 @@ impl Directory {
                 continue;
             }
             // One that has gone meanwhile is not there.
-            let Ok(found) = Found::at(&self.path().join(&name)) else { continue };
+            let Ok(found) = FoundFile::at(&self.path().join(&name)) else { continue };
             if !found.is_directory {
                 files.push((name, found));
             }
@@ -92,10 +92,10 @@ impl Directory {
     pub(super) fn remove_old_copy(
         &self,
         path: &Path,
-        found: &Found,
+        found: &FoundFile,
     ) -> Result<OldCopy, DatastoreError> {
         self.check()?;
-        match Found::at(path) {
+        match FoundFile::at(path) {
             Ok(now) if now == *found && now.is_file => {}
             Ok(_) => return Ok(OldCopy::Changed),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -159,7 +159,7 @@ mod tests {
         for name in ["old.raw", "old.raw.sterna", "other.raw"] {
             fs::write(at(name), name).unwrap();
         }
-        let found = Found::at(&at("old.raw")).unwrap();
+        let found = FoundFile::at(&at("old.raw")).unwrap();
         let removed = directory.remove_old_copy(&at("old.raw"), &found).unwrap();
         assert_eq!(removed, OldCopy::Gone);
         let (left, _) = directory.files(9).unwrap();
@@ -176,9 +176,9 @@ mod tests {
         let fresh = || {
             let _ = fs::remove_file(&path);
             fs::write(&path, "old").unwrap();
-            Found::at(&path).unwrap()
+            FoundFile::at(&path).unwrap()
         };
-        let stays = |found: &Found| {
+        let stays = |found: &FoundFile| {
             let removed = directory.remove_old_copy(&path, found).unwrap();
             assert_eq!(removed, OldCopy::Changed);
         };
@@ -194,7 +194,7 @@ mod tests {
         stays(&found);
         fs::remove_file(&path).unwrap();
         symlink("away", &path).unwrap();
-        stays(&Found::at(&path).unwrap());
+        stays(&FoundFile::at(&path).unwrap());
         assert!(path.symlink_metadata().is_ok());
     }
 
@@ -203,7 +203,7 @@ mod tests {
         let (place, directory) = directory();
         let path = place.path().join("old.raw");
         fs::write(&path, "old").unwrap();
-        let found = Found::at(&path).unwrap();
+        let found = FoundFile::at(&path).unwrap();
         let reader = File::open(&path).unwrap();
         if let Ok(Leased::Unknown(_)) = Lease::take(&path) {
             return eprintln!("left out: temporary files are not on a disk here");

@@ -15,7 +15,7 @@ const BLOCK: u64 = 512;
 
 /// What is found at a name. A link is something of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundFile {
     /// What it is known by.
     pub identity: FileIdentity,
     /// Whether it is a plain file.
@@ -32,17 +32,17 @@ pub struct Found {
     pub modified: u64,
 }
 
-impl Found {
+impl FoundFile {
     /// What has this name now.
-    pub fn at(path: &Path) -> io::Result<Found> {
+    pub fn at(path: &Path) -> io::Result<FoundFile> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
-        Ok(Found::from(&statx(CWD, path, flags, asked())?))
+        Ok(FoundFile::from(&statx(CWD, path, flags, asked())?))
     }
 
     /// What is behind a descriptor.
-    pub fn of(file: impl AsFd) -> io::Result<Found> {
+    pub fn of(file: impl AsFd) -> io::Result<FoundFile> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
-        Ok(Found::from(&statx(file, c"", flags, asked())?))
+        Ok(FoundFile::from(&statx(file, c"", flags, asked())?))
     }
 
     /// What it is known by, in the words of whoever decides what becomes of it.
@@ -61,10 +61,10 @@ impl Found {
     }
 }
 
-impl From<&Statx> for Found {
-    fn from(found: &Statx) -> Found {
+impl From<&Statx> for FoundFile {
+    fn from(found: &Statx) -> FoundFile {
         let kind = FileType::from_raw_mode(found.stx_mode.into());
-        Found {
+        FoundFile {
             identity: FileIdentity::from(found),
             is_file: kind == FileType::RegularFile,
             is_directory: kind == FileType::Directory,
@@ -97,19 +97,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::write(at("a"), [1; 4096]).unwrap();
-        let first = Found::at(&at("a")).unwrap();
+        let first = FoundFile::at(&at("a")).unwrap();
         assert_eq!((first.size, first.names, first.is_file), (4096, 1, true));
-        assert_eq!(Found::at(&at("a")).unwrap(), first);
+        assert_eq!(FoundFile::at(&at("a")).unwrap(), first);
         fs::hard_link(at("a"), at("b")).unwrap();
-        assert_eq!(Found::at(&at("b")).unwrap(), Found { names: 2, ..first });
+        assert_eq!(FoundFile::at(&at("b")).unwrap(), FoundFile { names: 2, ..first });
         fs::write(at("b"), [2; 8192]).unwrap();
-        let written = Found::at(&at("a")).unwrap();
+        let written = FoundFile::at(&at("a")).unwrap();
         assert!(written.modified > first.modified && written.size == 8192);
         assert_eq!(written.identity, first.identity);
         symlink("a", at("link")).unwrap();
-        let link = Found::at(&at("link")).unwrap();
+        let link = FoundFile::at(&at("link")).unwrap();
         assert!(!link.is_file && link.identity != first.identity);
-        assert!(Found::at(directory.path()).unwrap().is_directory);
-        assert!(Found::at(&at("c")).is_err());
+        assert!(FoundFile::at(directory.path()).unwrap().is_directory);
+        assert!(FoundFile::at(&at("c")).is_err());
     }
 }

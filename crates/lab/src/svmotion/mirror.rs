@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use sterna_qemu::{Copy, CopyState, Export, Machine, Place, Reach};
+use sterna_qemu::{Copy, CopyState, Export, Place, Reach, VmHandle};
 use tokio::time::sleep;
 
 /// How often it is looked at: its time is to be known as well as the daemon knows that of
@@ -20,7 +20,7 @@ const UNLIMITED: u64 = 0;
 
 /// A mirror under way.
 pub(super) struct Mirror {
-    machine: Machine,
+    vm: VmHandle,
     copy: Copy,
     /// Whether it was told to switch over.
     told: bool,
@@ -33,9 +33,9 @@ impl Mirror {
         disk: &str,
         to: Export,
     ) -> anyhow::Result<Mirror> {
-        let machine = Machine::reach(&Reach::Qmp(qmp.to_owned())).await;
-        let machine = machine.context("cannot reach QEMU's monitor")?;
-        let drive = machine.drive(disk).await.context("cannot find the guest's disk")?;
+        let vm = VmHandle::reach(&Reach::Qmp(qmp.to_owned())).await;
+        let vm = vm.context("cannot reach QEMU's monitor")?;
+        let drive = vm.drive(disk).await.context("cannot find the guest's disk")?;
         let copy = Copy {
             name: format!("lab-{}", to.name),
             device: disk.into(),
@@ -44,11 +44,8 @@ impl Mirror {
             gentle: false,
             thick: false,
         };
-        machine
-            .begin(&copy, &drive, UNLIMITED)
-            .await
-            .context("cannot begin QEMU's mirror")?;
-        Ok(Mirror { machine, copy, told: false })
+        vm.begin(&copy, &drive, UNLIMITED).await.context("cannot begin QEMU's mirror")?;
+        Ok(Mirror { vm, copy, told: false })
     }
 
     /// Sees it to its end, the disk at its destination.
@@ -62,15 +59,15 @@ impl Mirror {
     /// Goes on with it; says whether it is over.
     async fn step(&mut self) -> anyhow::Result<bool> {
         let copy = &self.copy;
-        match self.machine.look(copy).await.context("cannot look at QEMU's mirror")? {
+        match self.vm.look(copy).await.context("cannot look at QEMU's mirror")? {
             CopyState::Copying { .. } | CopyState::Switching => {}
             CopyState::Ready { .. } if self.told => {}
             CopyState::Ready { .. } => {
-                self.machine.complete(copy).await.context("cannot end QEMU's mirror")?;
+                self.vm.complete(copy).await.context("cannot end QEMU's mirror")?;
                 self.told = true;
             }
             CopyState::Ended(None) if self.told => {
-                self.machine
+                self.vm
                     .put_away(copy, true)
                     .await
                     .context("cannot remove QEMU's mirror")?;

@@ -81,11 +81,11 @@ impl Machines {
     fn ask_what_vms_have(&self) -> Result<Asked> {
         let records = self.storage.store.vms()?;
         let asked = self.vms.ask_all(&records, |link| async move {
-            let machine = link.machine().await?;
-            let on = machine.run().await?.on;
-            let drives = machine.drives().await?.into_iter();
+            let vm = link.vm().await?;
+            let on = vm.run().await?.on;
+            let drives = vm.drives().await?.into_iter();
             let drives = drives.map(|drive| (drive.device, drive.image)).collect();
-            Ok(Has { on, drives, files: machine.files().await? })
+            Ok(Has { on, drives, files: vm.files().await? })
         });
         // One whose asking was broken off is missing: the daemon stops.
         match asked.len() == records.len() {
@@ -106,7 +106,7 @@ impl Machines {
         let Some((vm, has)) = asked.iter().find(|(vm, _)| is_it(vm)) else {
             return Ok((Owner::Forgotten, String::new()));
         };
-        if let Err(error) = self.check_rests(&left.vm) {
+        if let Err(error) = self.check_no_vm_migration(&left.vm) {
             return Ok((Owner::OnItsWay, error.to_string()));
         }
         let has = match has {
@@ -198,7 +198,7 @@ impl Machines {
     }
 
     /// Whether one of these places is the file. Their file systems may hang, so they are
-    /// asked with patience.
+    /// asked with a time limit.
     fn others_have(
         &self,
         path: &Path,

@@ -1,10 +1,10 @@
-//! What is asked of the machine, and what its answers mean.
+//! What is asked of the VM, and what its answers mean.
 
 use std::sync::Arc;
 
 use sterna_core::mover::{At, Ended, Failure, GivenUp, Job};
 use sterna_qemu::qmp::QmpError;
-use sterna_qemu::{CopyState, GivenUp as Found, Machine, QemuError, Stats};
+use sterna_qemu::{CopyState, GivenUp as Found, QemuError, Stats, VmHandle};
 use sterna_state::VmMoveKind;
 
 use super::Driver;
@@ -12,7 +12,7 @@ use super::Driver;
 /// What QEMU says of a job that was given up (ECANCELED, in the C locale's words).
 const CANCELLED: &str = "canceled";
 
-/// What an error says of the machine.
+/// What an error says of the VM.
 fn failure(error: &QemuError) -> Failure {
     let words = error.to_string();
     match error {
@@ -30,16 +30,16 @@ fn failure(error: &QemuError) -> Failure {
 }
 
 impl Driver {
-    /// The machine; reached, if it is not.
-    pub(super) async fn machine(&mut self) -> Result<Arc<Machine>, Failure> {
-        let machine = self.link.machine().await.map_err(|error| failure(&error))?;
-        self.machine = Some(machine.clone());
-        Ok(machine)
+    /// The VM; reached, if it is not.
+    pub(super) async fn vm(&mut self) -> Result<Arc<VmHandle>, Failure> {
+        let vm = self.link.vm().await.map_err(|error| failure(&error))?;
+        self.vm = Some(vm.clone());
+        Ok(vm)
     }
 
     pub(super) async fn look(&mut self) -> Result<Job, Failure> {
-        let machine = self.machine().await?;
-        let state = machine.look(&self.copy).await.map_err(|error| failure(&error))?;
+        let vm = self.vm().await?;
+        let state = vm.look(&self.copy).await.map_err(|error| failure(&error))?;
         self.one.note(|standing| standing.trouble = None);
         Ok(match state {
             CopyState::Copying { done, total } => Job::Copying { done, total },
@@ -60,8 +60,8 @@ impl Driver {
     }
 
     pub(super) async fn find(&mut self) -> Result<At, Failure> {
-        let machine = self.machine().await?;
-        match machine.drive(&self.record.device).await {
+        let vm = self.vm().await?;
+        match vm.drive(&self.record.device).await {
             Ok(drive) if drive.image == self.record.destination => Ok(At::Destination),
             Ok(drive) if drive.image == self.record.source => Ok(At::Source),
             Ok(drive) => Ok(At::Elsewhere(drive.image)),
@@ -71,61 +71,60 @@ impl Driver {
     }
 
     pub(super) async fn stats(&mut self) -> Result<Vec<(String, Stats)>, Failure> {
-        self.machine().await?.stats().await.map_err(|error| failure(&error))
+        self.vm().await?.stats().await.map_err(|error| failure(&error))
     }
 
     pub(super) async fn count_times(&mut self) -> Result<(), Failure> {
-        let machine = self.machine().await?;
-        let counts = async {
-            machine.count_times(&machine.drive(&self.record.device).await?).await
-        };
+        let vm = self.vm().await?;
+        let counts =
+            async { vm.count_times(&vm.drive(&self.record.device).await?).await };
         self.counts_times = counts.await.map_err(|error: QemuError| failure(&error))?;
         Ok(())
     }
 
-    async fn stop_counting(&mut self, machine: &Machine) {
+    async fn stop_counting(&mut self, vm: &VmHandle) {
         if !std::mem::replace(&mut self.counts_times, false) {
             return;
         }
-        if let Ok(drive) = machine.drive(&self.record.device).await {
+        if let Ok(drive) = vm.drive(&self.record.device).await {
             // What is counted for nobody costs next to nothing.
-            let _ = machine.stop_counting_times(&drive).await;
+            let _ = vm.stop_counting_times(&drive).await;
         }
     }
 
     pub(super) async fn begin(&mut self, speed: u64) -> Result<(), Failure> {
-        let machine = self.machine().await?;
-        let drive = machine.drive(&self.record.device).await;
+        let vm = self.vm().await?;
+        let drive = vm.drive(&self.record.device).await;
         let drive = drive.map_err(|error| failure(&error))?;
         if drive.image != self.record.source {
             return Err(Failure::Other(self.is_elsewhere(&drive.image)));
         }
-        let begun = machine.begin(&self.copy, &drive, speed).await;
+        let begun = vm.begin(&self.copy, &drive, speed).await;
         begun.map_err(|error| failure(&error))?;
         self.pace.begin();
         Ok(())
     }
 
     pub(super) async fn set_speed(&mut self, speed: u64) -> Result<(), Failure> {
-        let machine = self.machine().await?;
-        machine.set_speed(&self.copy, speed).await.map_err(|error| failure(&error))
+        let vm = self.vm().await?;
+        vm.set_speed(&self.copy, speed).await.map_err(|error| failure(&error))
     }
 
     pub(super) async fn complete(&mut self) -> Result<(), Failure> {
-        let machine = self.machine().await?;
-        machine.complete(&self.copy).await.map_err(|error| failure(&error))
+        let vm = self.vm().await?;
+        vm.complete(&self.copy).await.map_err(|error| failure(&error))
     }
 
     pub(super) async fn call_off(&mut self) -> Result<(), Failure> {
-        let machine = self.machine().await?;
-        machine.call_off(&self.copy).await.map_err(|error| failure(&error))
+        let vm = self.vm().await?;
+        vm.call_off(&self.copy).await.map_err(|error| failure(&error))
     }
 
     pub(super) async fn give_up(&mut self) -> Result<GivenUp, Failure> {
         let served = self.destination_is_served();
-        let machine = self.machine().await?;
-        self.stop_counting(&machine).await;
-        let found = machine.give_up(&self.copy, served).await;
+        let vm = self.vm().await?;
+        self.stop_counting(&vm).await;
+        let found = vm.give_up(&self.copy, served).await;
         Ok(match found.map_err(|error| failure(&error))? {
             Found::Nothing => GivenUp::Nothing,
             Found::Something => GivenUp::Something,
@@ -137,9 +136,9 @@ impl Driver {
         // QEMU has copied more since it was last looked at.
         self.done = self.done.max(self.total);
         let served = self.source_is_served();
-        let machine = self.machine().await?;
-        self.stop_counting(&machine).await;
-        machine.put_away(&self.copy, served).await.map_err(|error| failure(&error))
+        let vm = self.vm().await?;
+        self.stop_counting(&vm).await;
+        vm.put_away(&self.copy, served).await.map_err(|error| failure(&error))
     }
 
     /// Whether the destination is served, if it is a disk of ours. QEMU flushes what it

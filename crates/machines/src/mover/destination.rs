@@ -1,7 +1,7 @@
 //! The destination of a move: a file, or a disk of ours that is made for it.
 //!
 //! Its file system may hang for ever, and the move must be given up all the same: so Sterna
-//! asks with patience. If the file system does not answer in time, Sterna assumes that the
+//! asks with a time limit. If the file system does not answer in time, Sterna assumes that the
 //! destination exists, is no file of Sterna's, and is not sealed; and it does again what was to
 //! be done.
 
@@ -20,7 +20,7 @@ use super::Driver;
 use super::files::{self, Made};
 use crate::Machines;
 
-/// How long the destination's answer is waited for: as long as a machine's.
+/// How long the destination's answer is waited for: as long as a VM's.
 const ANSWER: Duration = Duration::from_secs(4);
 
 /// How long a file may take to be made: room for terabytes is given in seconds.
@@ -34,7 +34,7 @@ impl Driver {
         question: impl FnOnce(&VmMoveRecord) -> T + Send + 'static,
     ) -> Option<T> {
         let record = self.record.clone();
-        self.patience.ask(limit, move || question(&record)).answer()
+        self.asker.ask(limit, move || question(&record)).answer()
     }
 
     /// The same of a disk of ours.
@@ -44,7 +44,7 @@ impl Driver {
         question: impl FnOnce(&Machines, &OurDisk) -> T + Send + 'static,
     ) -> Option<T> {
         let (machines, disk) = (self.machines.clone(), disk.clone());
-        self.patience.ask(ANSWER, move || question(&machines, &disk)).answer()
+        self.asker.ask(ANSWER, move || question(&machines, &disk)).answer()
     }
 
     /// What is said where something was to be done, and there is no answer.
@@ -61,19 +61,19 @@ impl Driver {
         }
     }
 
-    /// Makes the destination; a file, unless whoever owns the machine does. One that is
-    /// there already is somebody else's. Gives what the copy may have at first.
+    /// Makes the destination; a file, unless whoever owns the VM does. One that is there
+    /// already is somebody else's. Gives what the copy may have at first.
     pub(super) async fn make(&mut self) -> Result<Option<u64>, Words> {
         // What the application did before the copy is known now.
         let before = self.watch.application().during;
         self.watch = Watch::new(sterna_api::Application { before, ..Default::default() });
-        let machine = self.machine().await.map_err(|failure| failure.words().clone())?;
+        let vm = self.vm().await.map_err(|failure| failure.words().clone())?;
         let made = match &self.record.kind {
             VmMoveKind::Adopt(disk) => {
                 let made = self.machines.make_adopted(&self.record, disk);
                 made.map(|()| Made::default())
             }
-            _ => self.make_file(machine.makes_files(), machine.owner()),
+            _ => self.make_file(vm.makes_files(), vm.owner()),
         };
         let made = made.map_err(|error| error.to_string())?;
         (self.file, self.copy.thick) = (made.known, made.thick);
@@ -82,17 +82,13 @@ impl Driver {
 
     /// Makes the file, unless libvirt is to. One that is made when nobody waits for it any
     /// more goes again.
-    fn make_file(
-        &self,
-        by_machine: bool,
-        qemu: Option<(u32, u32)>,
-    ) -> Result<Made, Error> {
+    fn make_file(&self, by_owner: bool, qemu: Option<(u32, u32)>) -> Result<Made, Error> {
         // Of a file that cannot be seen now, nothing is learned.
         self.check_place()?;
         let is_late = Arc::new(AtomicBool::new(false));
         let seen = is_late.clone();
         let made = self.ask(MAKING, move |record| {
-            if by_machine {
+            if by_owner {
                 return files::is_free(record).map(|()| Made::default());
             }
             let made = files::make(record, qemu)?;
@@ -120,7 +116,7 @@ impl Driver {
     }
 
     /// Whether the destination's name leads to the file that QEMU copies to, as far as
-    /// that is known: after the next start of the machine nothing else would be found.
+    /// that is known: after the next start of the VM nothing else would be found.
     fn is_in_its_place(&self) -> Result<bool, Words> {
         let Some(known) = self.file else { return Ok(true) };
         let found = self.ask(ANSWER, files::known).ok_or_else(|| self.silent())?;

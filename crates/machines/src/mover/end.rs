@@ -1,5 +1,5 @@
 //! What is made durable of a move: its steps, its end with its figures, and that nothing
-//! is left of it at its machine.
+//! is left of it at its VM.
 
 use sterna_api::Report;
 use sterna_core::mover::{Doubt, MoverStep as At, Rest, Verdict, Wishes, Words};
@@ -140,15 +140,15 @@ impl Driver {
         }
     }
 
-    /// From now on whoever removes its machine ends it.
+    /// From now on whoever removes its VM ends it.
     pub(super) fn tidies(&mut self) {
         self.tidies = true;
         let tidying = &self.machines.vms.tidying;
         lock(tidying).insert(self.record.id, self.one.clone());
     }
 
-    /// Whether nobody wants to know any more what its machine still has of it: that was
-    /// removed. A machine that answers later keeps what it has, and its files.
+    /// Whether nobody wants to know any more what its VM still has of it: that was
+    /// removed. A VM that answers later keeps what it has, and its files.
     pub(super) fn is_let_go(&self) -> bool {
         let id = self.record.id;
         // A state that cannot be read says nothing of it.

@@ -79,8 +79,8 @@ impl Driver {
         self.one.note(|standing| standing.progress = Some(progress));
     }
 
-    /// Whether the machine has the disk, and what its guest did since the last look;
-    /// nothing at the first.
+    /// Whether the VM has the disk, and what its guest did since the last look; nothing
+    /// at the first.
     async fn look_at_guest(&mut self) -> Result<(bool, Option<Window>), Failure> {
         let all = self.stats().await?;
         let now = Instant::now();

@@ -41,7 +41,7 @@ impl Driver {
         let (_, destination) = both(&self.record);
         Some(match why {
             Why::Asked => return None,
-            Why::Machine(words) | Why::Here(words) => words.clone(),
+            Why::Vm(words) | Why::Here(words) => words.clone(),
             Why::Failed(words) if words.contains(QUOTA) => format!(
                 "a quota on datastore {to} is exhausted: raise the quota or make room, \
                  and move the disk again (QEMU's copy failed: {words})"
@@ -146,8 +146,8 @@ impl Driver {
         Some(format!("{} removes the old file", handle.removal_command(file)?))
     }
 
-    /// What whoever starts the machine has to know: where nobody else keeps how it is
-    /// started, it would be with the image that it has left.
+    /// What whoever starts the VM has to know: where nobody else keeps how it is started,
+    /// it would be with the image that it has left.
     fn next_start(&self) -> Option<String> {
         let VmMoveRecord { vm, kind, destination, .. } = &self.record;
         if !matches!(self.reach, Reach::Qmp(_)) {
@@ -163,7 +163,7 @@ impl Driver {
     }
 }
 
-/// What is said of a machine that may still have something of the copy.
+/// What is said of a VM that may still have something of the copy.
 fn may_have(still: &Failure) -> Option<String> {
     let what = "Sterna removes the rest of QEMU's copy job once it";
     match still {

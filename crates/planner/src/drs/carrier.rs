@@ -1,29 +1,24 @@
-//! What is recommended, carried out by itself: by transfers from QEMU to QEMU.
-
-use std::sync::Arc;
+//! What is recommended, carried out by itself: by VM migrations from QEMU to QEMU.
 
 use sterna_api::{Automation, DrsSettings, Result};
 use sterna_core::place::hosts::{Acted, Advice, Carrier, Recommended, Wish, act};
 use sterna_os::lock;
-use sterna_state::{Entry, Registry, SeatRecord};
+use sterna_state::{Entry, History, Registry, SeatRecord};
 
-use super::hold;
-use super::round::{history, now};
-use super::scene::Scene;
-use super::transfers::Asked;
+use super::round::now;
+use super::scene::DrsScene;
 use crate::Planner;
 
-/// QEMU, as it moves machines.
+/// QEMU, as it migrates VMs.
 struct Qemu<'d> {
-    planner: &'d Arc<Planner>,
-    scene: &'d Scene,
+    planner: &'d Planner,
+    scene: &'d DrsScene,
 }
 
 impl Carrier for Qemu<'_> {
     fn carry(&mut self, one: &Recommended) -> Result<(), String> {
-        let asked = Asked { automatic: true, ..Asked::default() };
-        let begun = self.planner.transfer_recommended(self.scene, one, &asked);
-        begun.map(drop).map_err(|error| error.to_string())
+        let begun = self.planner.apply_by_itself(self.scene, one);
+        begun.map_err(|error| error.to_string())
     }
 }
 
@@ -38,9 +33,9 @@ fn wish(settings: &DrsSettings) -> Wish {
 impl Planner {
     /// Carries out what is recommended, as far as that is wished.
     pub(super) fn act_on(
-        self: &Arc<Self>,
+        &self,
         registry: &Registry,
-        scene: &Scene,
+        scene: &DrsScene,
         advice: &Advice,
         held: bool,
     ) -> Result<()> {
@@ -61,7 +56,7 @@ impl Planner {
         }
     }
 
-    /// A machine stays for a while, because it could not be moved.
+    /// A VM stays for a while, because it could not be migrated.
     fn note_failure(&self, vm: &str, why: &str) -> Result<()> {
         let noted = self.drs.ledger.change(&mut |registry| {
             let Some(assignment) =
@@ -73,14 +68,9 @@ impl Planner {
             let mut state = lock(&self.drs.state);
             state.settle(registry);
             state.failures.insert(vm.to_owned(), why.to_owned());
-            state.cooldowns.failed(now(), vm, host, &hold(&registry.settings));
-            let mut known = state.cooldowns.histories();
-            let kept =
-                known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
-            Ok(vec![Entry::Assignment(SeatRecord {
-                history: kept,
-                ..assignment.clone()
-            })])
+            state.cooldowns.failed(now(), vm, host, &registry.cooldown_settings());
+            let history = state.cooldowns.history(vm).map(History::of);
+            Ok(vec![Entry::Assignment(SeatRecord { history, ..assignment.clone() })])
         });
         noted.map(drop)
     }

@@ -1,16 +1,17 @@
-//! What a machine was seen to use, from look to look.
+//! What a VM was seen to use, from look to look.
 //!
 //! Processor time is counted by the kernel, so a look every now and then misses nothing:
-//! what it has used between two looks is the difference. A machine that was started anew,
-//! or moved to another process, has a smaller count: then the next look is the first. What
-//! was seen before still counts then, until what is seen from then on has taken its place.
+//! what it has used between two looks is the difference. A VM that was started anew, or
+//! moved to another process, has a smaller count: then the next look is the first. What
+//! was seen before still counts then, until what is seen from then on has taken its
+//! place.
 
 use std::time::Instant;
 
 use sterna_core::place::hosts::{Amounts, Demand, Uses};
 use sterna_qemu::Usage;
 
-/// What was seen of a machine.
+/// What was seen of a VM.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     last: Option<(Instant, Usage)>,
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_in_another_process_is_not_taken_for_one_that_asks_for_nothing() {
+    fn a_vm_in_another_process_is_not_taken_for_one_that_asks_for_nothing() {
         let (mut seen, start) = (Seen::default(), Instant::now());
         for (at, busy) in [(0, 100), (1, 160), (2, 220), (3, 1)] {
             seen.look(start + Duration::from_secs(at * 60), usage(busy));

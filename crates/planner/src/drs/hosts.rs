@@ -1,4 +1,4 @@
-//! Hosts, and which machine is on which, as the API's requests see them.
+//! Hosts, and which VM is on which, as the API's requests see them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,26 +6,25 @@ use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_machines::claim_of;
 use sterna_os::{clock, lock, program};
-use sterna_state::{Entry, HostRecord, Registry, SeatRecord};
+use sterna_state::{Entry, History, HostRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 
-use super::hold;
-use super::round::{history, now};
+use super::round::now;
 use super::rules::check_rules;
-use super::scene::Scene;
+use super::scene::DrsScene;
 use super::view::{amounts, loads};
 use crate::Planner;
 
-/// Hosts at most: all machines are compared with all of them.
+/// Hosts at most: all VMs are compared with all of them.
 const HOSTS_MAX: usize = 1024;
 
 impl Planner {
     /// What there is, and what was seen of it.
-    pub(super) fn drs_scene(&self) -> Result<(Registry, Scene)> {
+    pub(super) fn drs_scene(&self) -> Result<(Registry, DrsScene)> {
         let registry = self.drs.ledger.read()?;
         let mut state = lock(&self.drs.state);
         state.settle(&registry);
-        let scene = Scene::of(&registry, &state, now());
+        let scene = DrsScene::of(&registry, &state, now());
         Ok((registry, scene))
     }
 
@@ -71,7 +70,7 @@ impl Planner {
         self.show_host(name)
     }
 
-    /// Says which program starts machines on a host.
+    /// Says which program starts VMs on a host.
     pub fn set_host_program(&self, name: &str, request: &HostProgram) -> Result<Host> {
         let program = request.program.as_ref().map(PathBuf::from);
         program.as_deref().map_or(Ok(()), check_program)?;
@@ -83,7 +82,7 @@ impl Planner {
                 ..known.clone()
             })])
         })?;
-        tracing::info!(host = name, ?program, "a program starts machines there");
+        tracing::info!(host = name, ?program, "a program starts VMs there");
         self.show_host(name)
     }
 
@@ -132,16 +131,16 @@ impl Planner {
         Ok(gone)
     }
 
-    /// The names of all machines.
+    /// The names of all VMs.
     pub(super) fn vm_names(&self) -> Result<Vec<String>> {
         Ok(self.storage.store.vms()?.into_iter().map(|vm| vm.name).collect())
     }
 
-    /// Says where a machine is.
+    /// Says where a VM is.
     pub fn place_vm(&self, vm: &str, request: &PlaceVm) -> Result<Placement> {
         let _claim = self.storage.claims.shared(claim_of(vm))?;
         self.machines.vm_record(vm)?;
-        self.check_no_transfer(vm)?;
+        self.machines.check_no_vm_migration(vm)?;
         let mut recommended = false;
         self.drs.ledger.change(&mut |registry| {
             if let Some(host) = &request.host
@@ -159,7 +158,7 @@ impl Planner {
             if let Some(host) = &host {
                 recommended = state.was_told(vm, host);
                 if recommended {
-                    state.cooldowns.moved(now(), vm, host, &hold(&registry.settings));
+                    state.cooldowns.moved(now(), vm, host, &registry.cooldown_settings());
                 } else if state.cooldowns.see(now(), vm, host) {
                     tracing::info!(
                         vm,
@@ -167,9 +166,7 @@ impl Planner {
                         "a VM was assigned to a host without a recommendation"
                     );
                 }
-                let mut known = state.cooldowns.histories();
-                kept =
-                    known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
+                kept = state.cooldowns.history(vm).map(History::of);
             }
             let vm = vm.to_owned();
             Ok(vec![Entry::Assignment(SeatRecord { vm, host, pool, history: kept })])
@@ -192,7 +189,7 @@ fn check_program(path: &Path) -> Result<()> {
 }
 
 /// Hosts with their loads.
-pub(super) fn view_hosts(registry: &Registry, scene: &Scene) -> Vec<Host> {
+pub(super) fn view_hosts(registry: &Registry, scene: &DrsScene) -> Vec<Host> {
     let loads = loads(&scene.inventory);
     let view = |(record, load): (&HostRecord, &Amounts)| {
         let on_it = |assignment: &&SeatRecord| {
@@ -218,7 +215,7 @@ pub(super) fn view_hosts(registry: &Registry, scene: &Scene) -> Vec<Host> {
 
 /// Refuses reservations that cannot be had.
 pub(super) fn check_admission(registry: &Registry) -> Result<()> {
-    let scene = Scene::of(registry, &super::State::default(), now());
+    let scene = DrsScene::of(registry, &super::State::default(), now());
     let inventory = Inventory { vms: Vec::new(), rules: Vec::new(), ..scene.inventory };
     admit(&inventory).map_err(|over| {
         let amount = |it: f64| match over.resource {

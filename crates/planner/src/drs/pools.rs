@@ -8,7 +8,7 @@ use sterna_state::{Entry, PoolRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 
 use super::hosts::check_admission;
-use super::scene::{Scene, at};
+use super::scene::{DrsScene, at};
 use super::view::amounts;
 use crate::Planner;
 
@@ -162,7 +162,7 @@ fn terms(old: PoolTerms, asked: &AskTerms) -> Result<PoolTerms> {
     Ok(new)
 }
 
-fn view_pools(registry: &Registry, scene: &Scene) -> Vec<Pool> {
+fn view_pools(registry: &Registry, scene: &DrsScene) -> Vec<Pool> {
     let given = entitled(&scene.inventory);
     let mut sums = vec![Amounts::default(); registry.pools.len()];
     for (vm, given) in scene.inventory.vms.iter().zip(given) {

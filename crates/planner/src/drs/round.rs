@@ -1,4 +1,4 @@
-//! A round: all machines are looked at, and what should move.
+//! A round: all VMs are looked at, and what should move.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use sterna_api::Result;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Advice, VmHistory, advise, waits};
+use sterna_core::place::hosts::{Advice, advise, waits};
 use sterna_os::{clock, lock};
 use sterna_qemu::Usage;
 use sterna_runtime::tasks::Task;
-use sterna_state::{History, Registry};
+use sterna_state::Registry;
 
 use super::State;
-use super::scene::{Scene, bounds};
+use super::scene::{DrsScene, bounds};
 use crate::Planner;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Looks at machines, round for round.
+/// Looks at VMs, round for round.
 pub fn looking(planner: &Arc<Planner>) -> Task {
     let mut began: Option<Instant> = None;
     let look = move |planner: &Arc<Planner>| {
@@ -39,7 +39,7 @@ pub(super) fn now() -> Nanos {
 }
 
 impl State {
-    /// Takes over what is kept of machines' moves, and forgets machines that are gone.
+    /// Takes over what is kept of VMs' moves, and forgets VMs that are gone.
     pub(super) fn settle(&mut self, registry: &Registry) {
         let trails = || {
             registry
@@ -50,7 +50,7 @@ impl State {
         let kept: HashSet<&str> = trails().map(|(vm, _)| vm).collect();
         self.cooldowns.keep(|vm| kept.contains(vm));
         trails().for_each(|(vm, history)| {
-            self.cooldowns.recall(vm.to_owned(), known(history));
+            self.cooldowns.recall(vm.to_owned(), history.known());
         });
         let placed: HashSet<&str> = registry
             .assignments
@@ -61,7 +61,7 @@ impl State {
         self.seen.retain(|vm, _| placed.contains(vm.as_str()));
     }
 
-    /// A machine was looked at: what it uses, and why it cannot be sent anywhere, if it
+    /// A VM was looked at: what it uses, and why it cannot be sent anywhere, if it
     /// cannot; or why it could not be asked.
     fn look(&mut self, vm: String, at: Instant, looked: Looked) {
         let seen = self.seen.entry(vm).or_default();
@@ -79,37 +79,37 @@ impl State {
         self.settle(registry);
         let (scene, advice) = self.advice(registry, now);
         self.cooldowns.round(advice.moves.iter().any(|one| waits(one.goal)));
-        let held = self.cooldowns.is_held(&super::hold(&registry.settings));
+        let held = self.cooldowns.is_held(&registry.cooldown_settings());
         self.round_s = registry.settings.round_s;
         Judged { scene, advice, held }
     }
 
     /// What there is, and what should be done.
-    pub(super) fn advice(&self, registry: &Registry, now: Nanos) -> (Scene, Advice) {
-        let scene = Scene::of(registry, self, now);
+    pub(super) fn advice(&self, registry: &Registry, now: Nanos) -> (DrsScene, Advice) {
+        let scene = DrsScene::of(registry, self, now);
         let advice = advise(&scene.inventory, &bounds(&registry.settings));
         (scene, advice)
     }
 }
 
-/// What was seen of a machine in a round.
+/// What was seen of a VM in a round.
 type Looked = std::result::Result<(Usage, Option<String>), String>;
 
 /// What a round came to.
 struct Judged {
-    scene: Scene,
+    scene: DrsScene,
     advice: Advice,
     /// Whether moves that can wait have been recommended for long enough.
     held: bool,
 }
 
-/// How long what somebody was told to move counts as recommended: as long as a machine is
-/// left alone that moves where nothing recommended that.
+/// How long what somebody was told to move counts as recommended: as long as a VM is left
+/// alone that moves where nothing recommended that.
 const TOLD: Nanos = Nanos::from_secs(3600);
 
 impl State {
     /// Somebody was told to move these.
-    pub(super) fn tell(&mut self, scene: &Scene, advice: &Advice) {
+    pub(super) fn tell(&mut self, scene: &DrsScene, advice: &Advice) {
         let went =
             |vm: usize, to: usize| (scene.vms[vm].clone(), scene.hosts[to].clone());
         for one in &advice.moves {
@@ -120,8 +120,8 @@ impl State {
         }
     }
 
-    /// Whether somebody was told, not long ago, to move a machine to a host. That holds
-    /// for one move.
+    /// Whether somebody was told, not long ago, to move a VM to a host. That holds for
+    /// one move.
     pub(super) fn was_told(&mut self, vm: &str, host: &str) -> bool {
         let now = now();
         self.told.retain(|_, at| now.since(*at) < TOLD);
@@ -132,7 +132,7 @@ impl State {
 }
 
 impl Planner {
-    fn look_round(self: &Arc<Self>) -> Result<()> {
+    fn look_round(&self) -> Result<()> {
         let registry = self.drs.ledger.read()?;
         let on_a_host = |vm: &str| {
             registry
@@ -142,10 +142,10 @@ impl Planner {
         };
         let mut records = self.storage.store.vms()?;
         records.retain(|vm| on_a_host(&vm.name));
-        let usages = self.machines.vms.usages(&records);
+        let usages = self.machines.usages(&records);
         let at = Instant::now();
         let judged = usages.into_iter().map(|(vm, looked)| {
-            let judge = |(usage, stands)| (usage, self.unsendable(&vm, &stands));
+            let judge = |(usage, facts)| (usage, self.machines.unsendable(&vm, &facts));
             let looked = looked.map(judge);
             (vm, looked)
         });
@@ -153,35 +153,12 @@ impl Planner {
         let mut state = lock(&self.drs.state);
         state.settle(&registry);
         judged.into_iter().for_each(|(vm, looked)| state.look(vm, at, looked));
-        // Machines may have moved while they were asked.
+        // VMs may have moved while they were asked.
         let registry = self.drs.ledger.read()?;
         state.looked = Some(clock::now());
         let Judged { scene, advice, held } = state.judge(&registry, now());
         drop(state);
         self.act_on(&registry, &scene, &advice, held)
-    }
-}
-
-/// What is kept of a machine's moves, as `core` is told of it.
-pub(super) fn known(history: &History) -> VmHistory {
-    VmHistory {
-        host: history.host.clone(),
-        moved: history.moved.map(Nanos::from_secs),
-        times: history.times,
-        foreign: history.foreign.map(Nanos::from_secs),
-        failed: history.failed.map(Nanos::from_secs),
-    }
-}
-
-/// The same, as it is kept.
-pub(super) fn history(known: &VmHistory) -> History {
-    let seconds = |at: Nanos| at.0 / 1_000_000_000;
-    History {
-        host: known.host.clone(),
-        moved: known.moved.map(seconds),
-        times: known.times,
-        foreign: known.foreign.map(seconds),
-        failed: known.failed.map(seconds),
     }
 }
 

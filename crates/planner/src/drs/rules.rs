@@ -11,7 +11,7 @@ use sterna_storage::datastores::check_name;
 use super::scene::at;
 use crate::Planner;
 
-/// Rules at most. Each is looked at for each move of its machines.
+/// Rules at most. Each is looked at for each move of its VMs.
 const RULES_MAX: usize = 1024;
 
 impl Planner {
@@ -150,7 +150,7 @@ fn numbered(rule: &RuleRecord, vms: &[String], hosts: &[String]) -> hosts::Rule 
     hosts::Rule { kind, vms: those(&rule.vms, vms), must: rule.must }
 }
 
-/// Whether a rule holds, as far as it is known where its machines are.
+/// Whether a rule holds, as far as it is known where its VMs are.
 pub(super) fn holds(registry: &Registry, rule: &RuleRecord) -> bool {
     let assignments = registry
         .assignments

@@ -8,18 +8,18 @@ use sterna_core::place::hosts::{
 };
 use sterna_state::{Registry, RuleRecord, SeatRecord};
 
-use super::{State, hold};
+use super::State;
 
 /// Everything, and the names of it.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct DrsScene {
     pub(super) inventory: Inventory,
     pub(super) hosts: Vec<String>,
     pub(super) pools: Vec<String>,
     pub(super) vms: Vec<String>,
-    /// Those that concern machines of which it is known where they are.
+    /// Those that concern VMs of which it is known where they are.
     pub(super) rules: Vec<String>,
-    /// Why each machine stays, if it does.
+    /// Why each VM stays, if it does.
     pub(super) stays: Vec<Option<String>>,
 }
 
@@ -28,20 +28,20 @@ pub(super) fn at(names: &[String], name: &str) -> Option<usize> {
     names.iter().position(|one| one == name)
 }
 
-impl Scene {
+impl DrsScene {
     /// What there is, and what was seen of it.
-    pub(super) fn of(registry: &Registry, state: &State, now: Nanos) -> Scene {
+    pub(super) fn of(registry: &Registry, state: &State, now: Nanos) -> DrsScene {
         let hosts: Vec<String> =
             registry.hosts.iter().map(|it| it.name.clone()).collect();
         let pools: Vec<String> =
             registry.pools.iter().map(|it| it.name.clone()).collect();
         let place = |name: &Option<String>, names: &[String]| at(names, name.as_ref()?);
-        let (mut vms, mut machines, mut stays) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut vms, mut told_vms, mut stays) = (Vec::new(), Vec::new(), Vec::new());
         for assignment in &registry.assignments {
             let seated =
                 Seated { assignment, registry, state, now, hosts: &hosts, pools: &pools };
             let Some((vm, why)) = seated.judge() else { continue };
-            machines.push(vm);
+            told_vms.push(vm);
             stays.push(why);
             vms.push(assignment.vm.clone());
         }
@@ -59,14 +59,14 @@ impl Scene {
         let inventory = Inventory {
             hosts: registry.hosts.iter().map(capacity).collect(),
             pools: registry.pools.iter().map(pool).collect(),
-            vms: machines,
+            vms: told_vms,
             rules: told,
         };
-        Scene { inventory, hosts, pools, vms, rules, stays }
+        DrsScene { inventory, hosts, pools, vms, rules, stays }
     }
 }
 
-/// A machine of which it is to be said where it is and whether it stays.
+/// A VM of which it is to be said where it is and whether it stays.
 struct Seated<'s> {
     assignment: &'s SeatRecord,
     registry: &'s Registry,
@@ -77,7 +77,7 @@ struct Seated<'s> {
 }
 
 impl Seated<'_> {
-    /// The machine, and why it stays; nothing if it is not known where it is.
+    /// The VM, and why it stays; nothing if it is not known where it is.
     fn judge(&self) -> Option<(Vm, Option<String>)> {
         let name = &self.assignment.vm;
         let going = self.registry.transfers.iter().find(|one| one.vm == *name);
@@ -89,8 +89,11 @@ impl Seated<'_> {
             Some(seen) => seen.problem(),
             None => Some("the VM was not checked yet".into()),
         };
-        let cooldowns =
-            self.state.cooldowns.pinned(self.now, name, &hold(&self.registry.settings));
+        let cooldowns = self.state.cooldowns.pinned(
+            self.now,
+            name,
+            &self.registry.cooldown_settings(),
+        );
         let stuck = seen.and_then(|seen| seen.unsendable());
         let nothing = Demand {
             mean: Amounts::default(),
@@ -127,7 +130,7 @@ impl Seated<'_> {
     }
 }
 
-/// Until when a machine stays, in words.
+/// Until when a VM stays, in words.
 fn waits(why: Pinned, left: f64) -> String {
     let minutes = (left / 60.0).ceil();
     match why {
@@ -151,7 +154,7 @@ fn terms(terms: &PoolTerms) -> Terms {
     Terms { reservation: terms.reservation, limit: terms.limit, shares: terms.shares }
 }
 
-/// A rule in numbers; nothing if too few of its machines are on known hosts to say anything.
+/// A rule in numbers; nothing if too few of its VMs are on known hosts to say anything.
 fn rule(one: &RuleRecord, vms: &[String], hosts: &[String]) -> Option<(String, Rule)> {
     let those = |names: &[String], all: &[String]| -> Vec<usize> {
         names.iter().filter_map(|name| at(all, name)).collect()

@@ -14,7 +14,7 @@ const THRESHOLDS: RangeInclusive<u64> = 1..=5;
 const ROUNDS: RangeInclusive<u64> = 1..=3600;
 /// Rounds in a row. What takes an hour of the usual ones is no hold any more.
 const HOLDS: RangeInclusive<u64> = 1..=60;
-/// Seconds that a machine stays which has moved.
+/// Seconds that a VM stays which has moved.
 const COOLDOWNS: RangeInclusive<u64> = 0..=86_400;
 /// Moves at once.
 const MOVES: RangeInclusive<u64> = 1..=100;

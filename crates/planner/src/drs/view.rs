@@ -15,7 +15,7 @@ use sterna_state::Registry;
 use super::State;
 use super::hosts::view_hosts;
 use super::rules::holds;
-use super::scene::{Scene, at, bounds};
+use super::scene::{DrsScene, at, bounds};
 use crate::Planner;
 
 /// In the API's form.
@@ -52,7 +52,7 @@ pub(super) fn loads(inventory: &Inventory) -> Vec<Amounts> {
     sums.iter().zip(&inventory.hosts).map(|(sum, host)| sum.over(host.capacity)).collect()
 }
 
-impl Scene {
+impl DrsScene {
     fn imbalance(&self) -> sterna_api::Imbalance {
         let hosts = &self.inventory.hosts;
         let capacities: Vec<Amounts> = hosts.iter().map(|host| host.capacity).collect();
@@ -127,7 +127,7 @@ impl Scene {
         }
     }
 
-    /// Why a machine does not go to a host, in words.
+    /// Why a VM does not go to a host, in words.
     fn reason(&self, vm: usize, because: Because, to: Option<&str>) -> String {
         let to = to.unwrap_or("another host");
         match because {
@@ -193,7 +193,7 @@ impl Planner {
     pub fn drs_status(&self) -> Result<DrsStatus> {
         let vms = self.vm_names()?;
         self.with_drs(|registry, state| {
-            let scene = Scene::of(registry, state, super::round::now());
+            let scene = DrsScene::of(registry, state, super::round::now());
             let broken = registry.rules.iter().filter(|rule| !holds(registry, rule));
             let elsewhere = vms.into_iter().filter(|vm| at(&scene.vms, vm).is_none());
             DrsStatus {
@@ -214,7 +214,7 @@ impl Planner {
         self.with_drs(|registry, state| {
             let (scene, advice) = state.advice(registry, super::round::now());
             state.tell(&scene, &advice);
-            let held = state.cooldowns.is_held(&super::hold(&registry.settings));
+            let held = state.cooldowns.is_held(&registry.cooldown_settings());
             DrsAdvice {
                 settings: registry.settings,
                 imbalance: scene.imbalance(),
@@ -225,7 +225,7 @@ impl Planner {
         })
     }
 
-    /// Why a machine is where it is.
+    /// Why a VM is where it is.
     pub fn explain_vm(&self, vm: &str) -> Result<DrsExplanation> {
         self.machines.vm_record(vm)?;
         let explained = self.with_drs(|registry, state| {
@@ -233,7 +233,7 @@ impl Planner {
             let at = at(&scene.vms, vm)?;
             let bounds = bounds(&registry.settings);
             let (aim, verdicts) = explain(&scene.inventory, &bounds, at);
-            let held = state.cooldowns.is_held(&super::hold(&registry.settings));
+            let held = state.cooldowns.is_held(&registry.cooldown_settings());
             let mut moves = advice.moves.iter();
             let mine = moves.find(|one| one.vm == at || one.back == Some(at));
             let verdict = |(host, verdict): (&String, &Result<Worth, Because>)| {

@@ -122,7 +122,7 @@ mod tests {
     use sterna_core::place::waves::{Action, Stage};
     use sterna_state::examples::plan_of_two;
 
-    use super::super::machine::run_of;
+    use super::super::plan_run::run_of;
     use super::*;
 
     /// A plan with a move that is being given up.
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(state.sets_out(1, ControlRequest::Resume), None);
         // It hangs for longer than is waited before it is told again.
         let long_ago = Instant::now().checked_sub(std::time::Duration::from_secs(60));
-        state.told_to_leave.insert(1, long_ago.expect("a machine that is up"));
+        state.told_to_leave.insert(1, long_ago.expect("a host that is up"));
         assert_eq!(state.late_to_leave(), []);
         state.control_requests.remove(&1);
         assert_eq!(state.late_to_leave(), [Action::Cancel(1)]);

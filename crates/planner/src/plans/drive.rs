@@ -1,5 +1,5 @@
 //! Who drives plans: a thread that sleeps until a migration ends or stands still, or
-//! something is asked of a plan, and then has each machine hear of it.
+//! something is asked of a plan, and then has each state machine hear of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use sterna_state::{Closed, PlanChanges, PlanRecord};
 use super::control_request::ControlRequest;
 use super::ends::was_cut_short;
 use super::hooks::Hook;
-use super::machine::run_of;
+use super::plan_run::run_of;
 use super::{Heard, Live, State, words};
 use crate::Planner;
 
@@ -109,8 +109,8 @@ impl Planner {
         wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)
     }
 
-    /// Has the machine hear this, and records what it has changed; gives what is to be
-    /// done. If it cannot be recorded, nothing was heard.
+    /// Has the state machine hear this, and records what it has changed; gives what is to
+    /// be done. If it cannot be recorded, nothing was heard.
     pub(super) fn advance(
         &self,
         state: &mut State,
@@ -140,7 +140,7 @@ impl Planner {
         Ok(actions)
     }
 
-    /// Does what a machine asks for.
+    /// Does what a state machine asks for.
     pub(super) fn carry_out(self: &Arc<Self>, live: &Arc<Live>, actions: Vec<Action>) {
         for action in actions {
             match action {
@@ -162,7 +162,8 @@ impl Planner {
 }
 
 impl State {
-    /// Takes note of what the machine hears. `blamed` gets what is wrong with datastores.
+    /// Takes note of what the state machine hears. `blamed` gets what is wrong with
+    /// datastores.
     fn note(&mut self, heard: &Heard, blamed: &mut HashMap<usize, String>) {
         let at = match heard.event {
             Event::Began(at)
@@ -207,7 +208,7 @@ impl State {
         }
     }
 
-    /// Brings the record up to where the machine is.
+    /// Brings the record up to where the state machine is.
     fn follow(&mut self, blamed: &HashMap<usize, String>) {
         for (end, fault) in self.run.closed().iter().enumerate() {
             let (Some(fault), None) = (*fault, &self.record.closed[end]) else {
@@ -231,7 +232,7 @@ impl State {
         self.follow_plan();
     }
 
-    /// Brings a move up to where the machine is.
+    /// Brings a move up to where the state machine is.
     fn follow_move(&mut self, at: usize) {
         let task = self.run.tasks()[at];
         let was = &self.record.moves[at].course;
@@ -271,7 +272,7 @@ impl State {
         self.record.moves[at].course = course;
     }
 
-    /// Brings a workload up to where the machine is.
+    /// Brings a workload up to where the state machine is.
     fn follow_workload(&mut self, tile: usize) {
         let (is, was) = (self.run.workloads()[tile], &mut self.record.workloads[tile]);
         // Of one that others start nobody here knows when, or whether.

@@ -22,7 +22,7 @@ use crate::Planner;
 
 /// How long a hook may take: a database that stops writes out what it holds in memory, and
 /// one that starts may have to recover.
-const PATIENCE: Duration = Duration::from_secs(600);
+const END_WITHIN: Duration = Duration::from_secs(600);
 
 /// What a hook does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,10 +102,10 @@ impl Planner {
                 // Who gives the plan up need not wait for what hangs.
                 Hook::Stop => {
                     let unwanted = async { drop(given_up.wait_for(|it| *it).await) };
-                    program::run(&mut command, &scratch, PATIENCE, unwanted).await
+                    program::run(&mut command, &scratch, END_WITHIN, unwanted).await
                 }
                 Hook::Start => {
-                    program::run(&mut command, &scratch, PATIENCE, pending()).await
+                    program::run(&mut command, &scratch, END_WITHIN, pending()).await
                 }
             }
         });

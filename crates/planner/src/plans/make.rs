@@ -22,8 +22,8 @@ use sterna_state::{
 };
 use sterna_telemetry::figures::RECENT;
 
-use super::machine::{run_of, seconds};
-use super::scene::Scene;
+use super::plan_run::{run_of, seconds};
+use super::scene::PlanScene;
 use super::tiles::Grouped;
 use super::words;
 use crate::Planner;
@@ -49,7 +49,7 @@ struct Wanted {
     by: Option<u64>,
 }
 
-/// A move that is planned, and what it is as the machine sees it.
+/// A move that is planned, and what it is as the state machine sees it.
 struct Drafted {
     design: MoveDesign,
     disk: usize,
@@ -67,7 +67,7 @@ impl Planner {
         };
         let grouped = Grouped::of(&asked.tiles, is_there)?;
         let leaves = |disk: &DiskRecord| disk.datastore == asked.datastore;
-        let scene = Scene::of(&self.site(RECENT, leaves)?, asked, &grouped)?;
+        let scene = PlanScene::of(&self.site(RECENT, leaves)?, asked, &grouped)?;
         check_scene(asked, &scene)?;
         let Assignment { assigned, refused } = assign(&scene.inventory, asked.space);
         let speeds = self.speeds(asked, &scene)?;
@@ -143,7 +143,7 @@ impl Planner {
         Ok(Wanted { guard, by })
     }
 
-    fn speeds(&self, asked: &PlanEvacuation, scene: &Scene) -> Result<Speeds> {
+    fn speeds(&self, asked: &PlanEvacuation, scene: &PlanScene) -> Result<Speeds> {
         let mut speeds = Speeds::default();
         for (at, one) in scene.inventory.datastores.iter().enumerate() {
             if one.takes == Takes::Nothing {
@@ -160,7 +160,7 @@ impl Planner {
 }
 
 /// Refuses what there is nothing to plan for.
-fn check_scene(asked: &PlanEvacuation, scene: &Scene) -> Result<()> {
+fn check_scene(asked: &PlanEvacuation, scene: &PlanScene) -> Result<()> {
     let from = &asked.datastore;
     if scene.disks.is_empty() {
         let message =
@@ -177,8 +177,8 @@ fn check_scene(asked: &PlanEvacuation, scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// The datastores as the machine sees them.
-fn ends_of(scene: &Scene, speeds: &Speeds, space: f64) -> Vec<PlanEnd> {
+/// The datastores as the state machine sees them.
+fn ends_of(scene: &PlanScene, speeds: &Speeds, space: f64) -> Vec<PlanEnd> {
     let fastest = speeds.known.values().map(|speed| speed.likely).reduce(f64::max);
     let from = scene.inventory.disks.first().map(|disk| disk.from);
     let all = scene.inventory.datastores.iter().zip(&scene.names).enumerate();
@@ -208,7 +208,7 @@ fn ends_of(scene: &Scene, speeds: &Speeds, space: f64) -> Vec<PlanEnd> {
 fn draft(
     asked: &PlanEvacuation,
     wanted: &Wanted,
-    scene: &Scene,
+    scene: &PlanScene,
     speeds: &Speeds,
     one: &Assigned,
 ) -> Drafted {
@@ -242,7 +242,7 @@ fn draft(
 }
 
 /// The record of a plan, its moves in their order.
-fn record_of(design: PlanDesign, drafted: Vec<Drafted>, scene: &Scene) -> PlanRecord {
+fn record_of(design: PlanDesign, drafted: Vec<Drafted>, scene: &PlanScene) -> PlanRecord {
     let as_move = |it: &Drafted| Move {
         from: it.design.from,
         to: it.design.to,

@@ -1,13 +1,13 @@
 //! Plans: many moves, made, begun and seen to their end.
 //!
 //! A plan is made from what there is (`make`) and kept; nothing begins before it is
-//! applied. From then on a thread (`drive`) has the plan's machine
-//! (`core::place::waves`) hear what became of its moves and does what it asks for, by
-//! the migrations that `sterna_moves` carries out. A migration of a plan is one like any other: it
-//! can be paused, changed and cancelled by its number, and the plan takes note.
+//! applied. From then on a thread (`drive`) has the plan's state machine
+//! (`core::place::waves`) hear what became of its moves and does what it asks for, by the
+//! migrations that `sterna_moves` carries out. A migration of a plan is one like any
+//! other: it can be paused, changed and cancelled by its number, and the plan takes note.
 //!
-//! **What is durable.** All that a step of the machine has changed is in the store before
-//! anything is done about it. A move that is to begin has the number of the last
+//! **What is durable.** All that a step of the state machine has changed is in the store
+//! before anything is done about it. A move that is to begin has the number of the last
 //! migration there was: after a kill, a later one of its disk is its own, and without one
 //! it has not begun. What the plan has had stand still says so until it goes on again, so
 //! that a kill in between leaves no migration paused that nobody would wake.
@@ -25,9 +25,9 @@ mod control_request;
 mod drive;
 mod ends;
 mod hooks;
-mod machine;
 mod make;
 mod others;
+mod plan_run;
 mod remove;
 mod scene;
 mod tiles;
@@ -49,7 +49,7 @@ use tokio::sync::watch;
 
 pub use self::drive::driving;
 use self::hooks::check_hooks_still;
-use self::machine::run_of;
+use self::plan_run::run_of;
 use self::scene::check_still_fits;
 use crate::Planner;
 use crate::site::Site;
@@ -95,7 +95,7 @@ struct Live {
 struct State {
     record: PlanRecord,
     run: PlanRun,
-    /// When the machine wants to be asked again.
+    /// When the state machine wants to be asked again.
     wake: Option<Nanos>,
     /// The moves of which something is being asked.
     control_requests: HashSet<usize>,
@@ -105,7 +105,7 @@ struct State {
     stuck: Option<String>,
 }
 
-/// Something that a plan's machine is to hear.
+/// Something that a plan's state machine is to hear.
 #[derive(Clone, Debug)]
 struct Heard {
     event: Event,

@@ -1,5 +1,5 @@
 //! What copies of others take of a plan's datastores: of other plans, and migrations that
-//! people have begun, of disks of ours and of machines.
+//! people have begun, of disks of ours and of VMs.
 //!
 //! They count where they are, and at all datastores on the same disk, or of the same server
 //! (the engine's `Location::backing`). What stands still
@@ -68,9 +68,9 @@ impl Planner {
                 rate: predicted.map_or(0.0, |it| it.rate),
             })
         }));
-        let machines = self.storage.store.open_vm_moves().unwrap_or_default().into_iter();
-        let machines = machines.filter(|one| one.step == Step::Copying && !one.paused);
-        copies.extend(machines.map(|one| Copy { ends: [one.from, one.to], rate: 0.0 }));
+        let by_qemu = self.storage.store.open_vm_moves().unwrap_or_default().into_iter();
+        let by_qemu = by_qemu.filter(|one| one.step == Step::Copying && !one.paused);
+        copies.extend(by_qemu.map(|one| Copy { ends: [one.from, one.to], rate: 0.0 }));
         copies
     }
 

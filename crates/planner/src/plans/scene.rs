@@ -16,7 +16,7 @@ use super::tiles::Grouped;
 use crate::site::{Site, SiteDatastore, SiteDisk, SiteMove};
 
 /// What `core` is told, and what its numbers stand for.
-pub(super) struct Scene {
+pub(super) struct PlanScene {
     pub(super) inventory: Inventory,
     pub(super) names: Vec<String>,
     /// Those on the datastore that is left.
@@ -75,19 +75,19 @@ impl<'s> Busy<'s> {
     }
 }
 
-impl Scene {
+impl PlanScene {
     /// Everything that a plan to leave a datastore is made from.
     pub(super) fn of(
         site: &Site,
         asked: &PlanEvacuation,
         grouped: &Grouped,
-    ) -> Result<Scene> {
+    ) -> Result<PlanScene> {
         let busy = Busy::of(site);
         let from = site.datastores.iter().position(|one| one.name == asked.datastore);
         let unknown = || Error::not_found("datastore", &asked.datastore);
         let from = from.ok_or_else(unknown)?;
         let end = |one| end(site, one, asked, &busy);
-        let mut scene = Scene {
+        let mut scene = PlanScene {
             inventory: Inventory {
                 datastores: site.datastores.iter().map(end).collect(),
                 disks: Vec::new(),
@@ -133,7 +133,7 @@ impl Scene {
     }
 }
 
-/// A datastore as the machine sees it.
+/// A datastore as the state machine sees it.
 fn end(
     site: &Site,
     one: &SiteDatastore,

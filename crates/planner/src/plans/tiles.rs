@@ -1,7 +1,7 @@
 //! Tiles: which disks move together, and which of them go first.
 //!
-//! Each tile is a group of the plan's machine. Disks in none are the last group, if there
-//! are tiles at all.
+//! Each tile is a group of the plan's state machine. Disks in none are the last group, if
+//! there are tiles at all.
 
 use std::collections::HashMap;
 

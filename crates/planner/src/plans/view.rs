@@ -10,7 +10,7 @@ use sterna_core::schedule::Schedule;
 use sterna_os::{Local, clock};
 use sterna_state::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
-use super::machine::seconds;
+use super::plan_run::seconds;
 use crate::Planner;
 
 /// Moves are taken to be no more than so many times slower than predicted, or faster,
@@ -281,7 +281,7 @@ mod tests {
     use sterna_core::place::waves::Fault;
     use sterna_state::examples::plan_of_two;
 
-    use super::super::machine::run_of;
+    use super::super::plan_run::run_of;
     use super::*;
 
     /// In how many seconds a running plan is over whose second move is so.

@@ -4,7 +4,7 @@ use sterna_core::Percent;
 use sterna_core::place::waves::{Because, Fault, Running, Why};
 use sterna_state::PlanRecord;
 
-use super::scene::Scene;
+use super::scene::PlanScene;
 
 /// Why a disk goes to a datastore.
 pub(super) fn why(why: Why) -> String {
@@ -21,7 +21,7 @@ pub(super) fn why(why: Why) -> String {
 }
 
 /// Why a disk stays where it is.
-pub(super) fn because(scene: &Scene, disk: usize, because: Because) -> String {
+pub(super) fn because(scene: &PlanScene, disk: usize, because: Because) -> String {
     match because {
         Because::Pinned(_) => scene.pinned.get(&disk).cloned().unwrap_or_default(),
         Because::NoDestination => "no datastore is left for the disk".into(),

@@ -26,7 +26,7 @@ use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use super::benefit;
 use super::run::seconds;
-use super::scene::{Scene, load};
+use super::scene::{StorageDrsScene, load};
 use crate::Planner;
 
 /// Its moves, and which of them the state does not have as they are.
@@ -67,7 +67,7 @@ impl Planner {
     pub(super) fn begin_step(
         self: &Arc<Self>,
         settings: &StorageDrsSettings,
-        scene: &Scene,
+        scene: &StorageDrsScene,
         step: &[Recommended],
         run: &mut StorageDrsRun,
     ) -> bool {
@@ -121,7 +121,7 @@ impl Planner {
     fn begin_balanced(
         self: &Arc<Self>,
         settings: &StorageDrsSettings,
-        scene: &Scene,
+        scene: &StorageDrsScene,
         one: &Recommended,
     ) -> Result<u64> {
         let disk = &scene.disks[one.disk];

@@ -8,7 +8,9 @@
 use sterna_api::{
     Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound, Result,
 };
-use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
+use sterna_core::place::storage::{
+    Bounds, Fared, MoveFared, Over, Verdict, Why, verdict,
+};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::{clock, lock};
 use sterna_state::{MigrationRecord, Step};
@@ -18,7 +20,12 @@ use crate::Planner;
 
 impl Planner {
     /// What a disk, and source and destination of its move, had in the last window.
-    pub(super) fn fares(&self, disk: DiskId, ends: [&str; 2], window: Nanos) -> Scene {
+    pub(super) fn fares(
+        &self,
+        disk: DiskId,
+        ends: [&str; 2],
+        window: Nanos,
+    ) -> MoveFared {
         let there =
             |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
         let taken = |name: &str| {
@@ -27,7 +34,7 @@ impl Planner {
                 space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
             })
         };
-        Scene {
+        MoveFared {
             disk: Fared::of(&self.storage.samples.of_disk(disk, window)),
             source: there(ends[0]),
             destination: there(ends[1]),
@@ -120,7 +127,7 @@ fn micros(span: Nanos) -> f64 {
 }
 
 /// A scene in the API's form.
-pub(super) fn told(scene: &Scene) -> BalancedScene {
+pub(super) fn told(scene: &MoveFared) -> BalancedScene {
     let fared = |it: &Fared| FaredOnTheWire {
         iops: it.iops,
         mean_us: it.mean.map(micros),
@@ -136,14 +143,14 @@ pub(super) fn told(scene: &Scene) -> BalancedScene {
 }
 
 /// A scene in `core`'s terms.
-fn heard(scene: &BalancedScene) -> Scene {
+fn heard(scene: &BalancedScene) -> MoveFared {
     let nanos = |micros: f64| Nanos((micros.max(0.0) * 1e3) as u64);
     let fared = |it: &FaredOnTheWire| Fared {
         iops: it.iops,
         mean: it.mean_us.map(nanos),
         p95: it.p95_us.map(nanos),
     };
-    Scene {
+    MoveFared {
         disk: fared(&scene.disk),
         source: fared(&scene.source),
         destination: fared(&scene.destination),

@@ -19,7 +19,7 @@ use sterna_os::{clock, lock};
 use sterna_runtime::tasks::Task;
 
 use super::asked;
-use super::scene::Scene;
+use super::scene::StorageDrsScene;
 use super::settings::bounds_of;
 use crate::Planner;
 
@@ -108,7 +108,7 @@ impl Planner {
     fn act(
         self: &Arc<Self>,
         settings: &StorageDrsSettings,
-        scene: &Scene,
+        scene: &StorageDrsScene,
         bounds: &Bounds,
     ) {
         let held = |name: &String, over| {

@@ -25,7 +25,7 @@ use crate::site::{Site, SiteDatastore, SiteDisk};
 pub(super) const AWAY: &str = "it does not answer";
 
 /// What `core` is told, and what its numbers stand for.
-pub(super) struct Scene {
+pub(super) struct StorageDrsScene {
     pub(super) inventory: Inventory,
     pub(super) names: Vec<String>,
     pub(super) disks: Vec<DiskRecord>,
@@ -38,7 +38,7 @@ pub(super) struct Scene {
     pub(super) left: Vec<usize>,
 }
 
-impl Scene {
+impl StorageDrsScene {
     /// As if no disk rested because it has moved.
     pub(super) fn wake(&mut self) {
         for disk in &mut self.inventory.disks {
@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// The datastores in their order, as the machine sees them.
+/// The datastores in their order, as the state machine sees them.
 struct Ends {
     datastores: Vec<Datastore>,
     /// Where each is, by its name.
@@ -78,10 +78,14 @@ impl Ends {
     }
 }
 
-impl Scene {
+impl StorageDrsScene {
     /// What moves are chosen from, and what holds of disks by these rules. A datastore counts
     /// as settling if a move of the last `window` has to do with it.
-    pub(super) fn of(site: Site, window: Nanos, rules: &[StorageRuleRecord]) -> Scene {
+    pub(super) fn of(
+        site: Site,
+        window: Nanos,
+        rules: &[StorageRuleRecord],
+    ) -> StorageDrsScene {
         let mut ends = Ends::of(&site);
         let Site { now, datastores, disks: mut seen, moves, planned } = site;
         seen.retain(|disk| ends.at(&disk.record.datastore).is_some());
@@ -121,7 +125,7 @@ impl Scene {
         let closed =
             datastores.iter().zip(&ends.datastores).map(|(one, end)| closed(one, end));
         let records: Vec<DiskRecord> = seen.into_iter().map(|disk| disk.record).collect();
-        Scene {
+        StorageDrsScene {
             closed: closed.collect(),
             inventory: Inventory {
                 datastores: ends.datastores,
@@ -190,15 +194,15 @@ fn placed(disk: &SiteDisk, datastore: usize) -> Disk {
 
 impl Planner {
     /// Everything that moves are chosen from.
-    pub(super) fn scene(&self, window: Nanos) -> Result<Scene> {
+    pub(super) fn scene(&self, window: Nanos) -> Result<StorageDrsScene> {
         let rules = self.storage.store.storage_rules()?;
-        Ok(Scene::of(self.site(window, |_| true)?, window, &rules))
+        Ok(StorageDrsScene::of(self.site(window, |_| true)?, window, &rules))
     }
 
     /// A move in the API's form, with what it will take.
     pub(super) fn recommended(
         &self,
-        scene: &Scene,
+        scene: &StorageDrsScene,
         one: &Recommended,
     ) -> Result<RecommendedMove> {
         let (disk, to) = (&scene.disks[one.disk], scene.names[one.to].clone());
@@ -246,7 +250,7 @@ fn with_mates(datastores: &mut [Datastore], at: usize, change: impl Fn(&mut Data
     }
 }
 
-impl Scene {
+impl StorageDrsScene {
     /// What datastores are like.
     fn sides(&self) -> impl Iterator<Item = (usize, Side)> {
         self.inventory.datastores.iter().enumerate().map(|(at, one)| {

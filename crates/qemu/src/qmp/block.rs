@@ -1,8 +1,8 @@
 //! Disks as QEMU has them: devices, and the nodes that hold their bytes.
 //!
-//! A device (what the guest sees) has a root node; a node is a driver over another
-//! node, down to a file. A machine's owner names nodes (`node-name`); those that
-//! nobody names have names of QEMU's that begin with `#`.
+//! A device (what the guest sees) has a root node; a node is a driver over another node,
+//! down to a file. A VM's owner names nodes (`node-name`); those that nobody names have
+//! names of QEMU's that begin with `#`.
 
 use serde::{Deserialize, Serialize};
 
@@ -174,7 +174,7 @@ pub struct ExportOptions {
     pub node: NodeOptions,
 }
 
-/// A server on this machine.
+/// A server on this host.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnixServer {
     /// `unix`.

@@ -12,9 +12,9 @@ pub enum Event {
     },
     /// A guest that is sent, or received, is at another point.
     SendChanged,
-    /// The machine shuts down.
+    /// The VM shuts down.
     Shutdown,
-    /// The machine was reset. Its disks stay what they are.
+    /// The VM was reset. Its disks stay what they are.
     Reset,
     /// Anything else, newer QEMU's new events included.
     Other,

@@ -4,8 +4,8 @@
 //! does not end is not kept for ever: past [`LINE_MAX`] whoever is at the other end is
 //! not QEMU.
 
-/// The longest line: a hundred times what a machine with fifty disks answers to the
-/// longest question that we ask.
+/// The longest line: a hundred times what a VM with fifty disks answers to the longest
+/// question that we ask.
 pub const LINE_MAX: usize = 4 << 20;
 
 /// A line is longer than any answer.

@@ -13,11 +13,11 @@ mod error;
 mod event;
 mod job;
 mod lines;
-mod machine;
 mod message;
 mod migrate;
 mod monitor;
 mod stats;
+mod vm;
 
 pub use block::{
     AddNode, Bitmap, Block, Cache, DeleteNode, ExportOptions, FileOptions, FormatOptions,
@@ -31,14 +31,14 @@ pub use job::{
     StopJob,
 };
 pub use lines::{LINE_MAX, Lines, TooLong};
-pub use machine::{
-    Capabilities, MemorySize, Named, Processor, QueryMemory, QueryName, QueryProcessors,
-    QueryStatus, RunState,
-};
 pub use message::{Message, NotAMessage, Version};
 pub use migrate::{
     CancelSend, Capability, Continue, QueryCapabilities, QuerySend, Quit, Receive, Send,
     SendInfo, SentMemory, SetCapabilities, SetSendSpeed, Stop,
 };
-pub use monitor::{Monitor, PATIENCE};
+pub use monitor::{ANSWER_WITHIN, Monitor};
 pub use stats::{BlockStats, Histogram, LatencyHistogram, QueryBlockStats, Stats};
+pub use vm::{
+    Capabilities, MemorySize, Named, Processor, QueryMemory, QueryName, QueryProcessors,
+    QueryStatus, RunState,
+};

@@ -2,7 +2,7 @@
 //!
 //! One task has the socket. A call puts its command into the task's queue and waits
 //! for the answer with its number; several calls may be under way. All that waits has
-//! a bound: a call gives up after [`PATIENCE`], and its answer is passed over if it
+//! a bound: a call gives up after [`ANSWER_WITHIN`], and its answer is passed over if it
 //! comes after all. The queues are bounded too; a listener that falls behind loses the
 //! oldest events, which are hints (`event`).
 //!
@@ -32,7 +32,7 @@ use crate::usage::of_process;
 
 /// How long an answer may take. A monitor answers within milliseconds unless QEMU's
 /// main loop is stuck, and what is stuck for so long is worth being told of.
-pub const PATIENCE: Duration = Duration::from_secs(4);
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 /// Commands that may wait to be sent: there are few callers, and each waits.
 const QUEUE: usize = 16;
@@ -50,8 +50,8 @@ const PARTING: Duration = Duration::from_millis(200);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The kernel counts a process's memory in pages of this size, on the machines that QEMU's
-/// guests run on with KVM and that this was tried on.
+/// The kernel counts a process's memory in pages of this size, on the computers that
+/// QEMU's guests run on with KVM and that this was tried on.
 const PAGE: u64 = 4096;
 
 type Answer = Result<Value, QmpError>;
@@ -92,13 +92,13 @@ impl Monitor {
         socket: &Path,
         last: Option<Process>,
     ) -> Result<Monitor, QmpError> {
-        let connected = timeout(PATIENCE, UnixStream::connect(socket)).await;
+        let connected = timeout(ANSWER_WITHIN, UnixStream::connect(socket)).await;
         let mut stream = match connected.map_err(|_| no_greeting(socket))? {
             Ok(stream) => stream,
             Err(error) => return Err(cannot_connect(socket, &error, last).await),
         };
         let mut input = Input::default();
-        let greeting = timeout(PATIENCE, greeting(&mut input, &mut stream)).await;
+        let greeting = timeout(ANSWER_WITHIN, greeting(&mut input, &mut stream)).await;
         let version = greeting.map_err(|_| no_greeting(socket))??;
         let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let listener = process.and_then(Process::of);
@@ -172,8 +172,8 @@ impl Monitor {
         &self,
         command: &C,
     ) -> Result<C::Answer, QmpError> {
-        let silent = |_| QmpError::Silent { command: C::NAME, after: PATIENCE };
-        let value = timeout(PATIENCE, self.ask(command)).await.map_err(silent)??;
+        let silent = |_| QmpError::Silent { command: C::NAME, after: ANSWER_WITHIN };
+        let value = timeout(ANSWER_WITHIN, self.ask(command)).await.map_err(silent)??;
         serde_json::from_value(value).map_err(|error| QmpError::NotUnderstood {
             command: C::NAME,
             reason: error.to_string(),
@@ -251,7 +251,7 @@ async fn is_nameless(socket: &Path, last: Option<Process>) -> bool {
 }
 
 fn no_greeting(socket: &Path) -> QmpError {
-    QmpError::NoGreeting { socket: socket.into(), after: PATIENCE }
+    QmpError::NoGreeting { socket: socket.into(), after: ANSWER_WITHIN }
 }
 
 /// Messages as they come.
@@ -319,10 +319,10 @@ impl Keeper {
         // Those who gave up are not waited for any more.
         self.pending.retain(|_, (_, waiting)| !waiting.is_closed());
         self.pending.insert(id, (command, answer));
-        match timeout(PATIENCE, stream.write_all(&line)).await {
+        match timeout(ANSWER_WITHIN, stream.write_all(&line)).await {
             Ok(written) => Ok(written?),
             // Half a command may have been sent: no other can follow it.
-            Err(_) => Err(QmpError::Silent { command, after: PATIENCE }),
+            Err(_) => Err(QmpError::Silent { command, after: ANSWER_WITHIN }),
         }
     }
 

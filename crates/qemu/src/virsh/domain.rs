@@ -1,4 +1,4 @@
-//! A machine's XML, as far as its disks go.
+//! A VM's XML, as far as its disks go.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use roxmltree::{Document, Error, Node};
 
 use crate::Export;
 
-/// A machine.
+/// A VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     /// Its disks.
@@ -15,7 +15,7 @@ pub struct Domain {
     pub files: Vec<String>,
 }
 
-/// A disk of a machine.
+/// A disk of a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainDisk {
     /// Its name (`vda`).
@@ -79,8 +79,8 @@ fn child<'a, 'i>(node: Node<'a, 'i>, tag: &str) -> Option<Node<'a, 'i>> {
     node.children().find(|child| child.has_tag_name(tag))
 }
 
-/// A file, a block device, or something on a network: an export of a server on this
-/// machine as QEMU names it, of anything else the name.
+/// A file, a block device, or something on a network: an export of a server on this host
+/// as QEMU names it, of anything else the name.
 fn place(source: Node<'_, '_>) -> Option<String> {
     let of = |name| source.attribute(name).map(str::to_owned);
     let export = || {

@@ -35,13 +35,13 @@ pub enum VirshError {
 }
 
 impl VirshError {
-    /// Whether the machine is off, or unknown to libvirt. (It says so in words alone.)
+    /// Whether the VM is off, or unknown to libvirt. (It says so in words alone.)
     pub fn is_off(&self) -> bool {
         self.says(&["domain is not running", "Domain not found"])
     }
 
-    /// Whether it is libvirt that is away: then nothing is known of the machine. A daemon
-    /// that is started anew breaks what is being asked, and refuses what comes next.
+    /// Whether it is libvirt that is away: then nothing is known of the VM. A daemon that
+    /// is started anew breaks what is being asked, and refuses what comes next.
     pub fn is_silent(&self) -> bool {
         matches!(self, VirshError::Silent { .. })
             || !self.is_off()

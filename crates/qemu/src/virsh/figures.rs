@@ -31,7 +31,7 @@ fn pairs(text: &str) -> HashMap<&str, &str> {
 }
 
 impl BlockFigures {
-    /// Reads what `domstats --block` prints of one machine.
+    /// Reads what `domstats --block` prints of one VM.
     pub fn parse(text: &str) -> Vec<BlockFigures> {
         let pairs = pairs(text);
         let number = |key: String| pairs.get(key.as_str())?.parse::<u64>().ok();

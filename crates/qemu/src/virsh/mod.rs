@@ -1,10 +1,9 @@
 //! libvirt, by way of `virsh`.
 //!
 //! A call is a process. It costs 20 ms and spares us libvirt's C library, and `virsh`
-//! speaks with every version of libvirt that it comes with. What it prints for people
-//! is not read: `domain` reads the machine's XML, `figures` what `domstats` and
-//! `blockjob --raw` print, which are `key=value` lines. `network` has the XML that we
-//! write.
+//! speaks with every version of libvirt that it comes with. What it prints for people is
+//! not read: `domain` reads the VM's XML, `figures` what `domstats` and `blockjob --raw`
+//! print, which are `key=value` lines. `network` has the XML that we write.
 
 mod domain;
 mod error;
@@ -24,7 +23,7 @@ pub use error::VirshError;
 pub use figures::{BlockFigures, JobFigures};
 pub(crate) use network::{nbd_disk, probe};
 
-use crate::qmp::PATIENCE;
+use crate::qmp::ANSWER_WITHIN;
 
 /// How long libvirt may take to be started anew: twice what it takes. Who asks has others
 /// to ask, within seconds.
@@ -56,7 +55,7 @@ impl Virsh {
 
     /// Runs one command and gives what it printed.
     pub async fn run(&self, args: &[&str]) -> Result<String, VirshError> {
-        self.run_with(args, String::new(), PATIENCE).await
+        self.run_with(args, String::new(), ANSWER_WITHIN).await
     }
 
     /// Runs one command that reads `input`, and gives what it printed. A libvirt that
@@ -120,7 +119,7 @@ impl Virsh {
         Err(VirshError::Refused { command: command(), said: said.join("; ") })
     }
 
-    /// A machine as libvirt has it now.
+    /// A VM as libvirt has it now.
     pub async fn domain(&self, name: &str) -> Result<Domain, VirshError> {
         let args = ["dumpxml", name];
         let text = self.run(&args).await?;
@@ -130,7 +129,7 @@ impl Virsh {
         })
     }
 
-    /// How libvirt would start a machine the next time.
+    /// How libvirt would start a VM the next time.
     pub async fn kept(&self, name: &str) -> Result<Domain, VirshError> {
         let args = ["dumpxml", "--inactive", name];
         let text = self.run(&args).await?;
@@ -140,7 +139,7 @@ impl Virsh {
         })
     }
 
-    /// What a machine's disks did so far.
+    /// What a VM's disks did so far.
     pub async fn figures(&self, name: &str) -> Result<Vec<BlockFigures>, VirshError> {
         Ok(BlockFigures::parse(&self.run(&["domstats", "--block", name]).await?))
     }

@@ -14,7 +14,7 @@ pub(crate) fn nbd_disk(export: &Export, target: &str) -> String {
     )
 }
 
-/// The least machine that has such a disk.
+/// The least VM that has such a disk.
 pub(crate) fn probe() -> String {
     let export = Export { name: "disk".into(), socket: "/run/nbd.sock".into() };
     let disk = nbd_disk(&export, "vda");

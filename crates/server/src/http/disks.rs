@@ -116,7 +116,7 @@ pub(super) async fn remove(
     blocking(server, move |server| server.storage.remove_disk(&name, removal.image)).await
 }
 
-/// Makes a vhost-user-blk socket on which a virtual machine finds a disk.
+/// Makes a vhost-user-blk socket on which a VM finds a disk.
 #[utoipa::path(
     post, path = "/v1/disks/{name}/attachment", tag = "disks",
     operation_id = "attach_disk",
@@ -133,7 +133,7 @@ pub(super) async fn attach(
         .await
 }
 
-/// Detaches a disk from its socket, and from the machine that uses it.
+/// Detaches a disk from its socket, and from the VM that uses it.
 #[utoipa::path(
     delete, path = "/v1/disks/{name}/attachment", tag = "disks",
     operation_id = "detach_disk",

@@ -9,7 +9,7 @@ use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::Server;
 
-/// The state that DRS sees: hosts, machines, and their loads.
+/// The state that DRS sees: hosts, VMs, and their loads.
 #[utoipa::path(
     get, path = "/v1/drs", tag = "hosts", operation_id = "show_drs",
     responses((status = 200, body = DrsStatus), (status = "default", body = Error)),
@@ -34,7 +34,7 @@ pub(super) async fn change(
     blocking(server, move |server| server.planner.change_drs(&request)).await
 }
 
-/// Which machines should be on other hosts, and why the rest should not. Moves nothing.
+/// Which VMs should be on other hosts, and why the rest should not. Moves nothing.
 #[utoipa::path(
     get, path = "/v1/drs/recommendations", tag = "hosts",
     operation_id = "show_drs_recommendations",
@@ -44,7 +44,7 @@ pub(super) async fn recommend(State(server): State<Arc<Server>>) -> Answer<DrsAd
     blocking(server, |server| server.planner.drs_advice()).await
 }
 
-/// The reasons for a machine's host.
+/// The reasons for a VM's host.
 #[utoipa::path(
     get, path = "/v1/drs/explanations/{name}", tag = "hosts",
     operation_id = "explain_vm",

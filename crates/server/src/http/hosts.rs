@@ -44,7 +44,7 @@ pub(super) async fn show(
     blocking(server, move |server| server.planner.show_host(&name)).await
 }
 
-/// Says which program starts machines on a host, as this daemon's user.
+/// Says which program starts VMs on a host, as this daemon's user.
 #[utoipa::path(
     put, path = "/v1/hosts/{name}/program", tag = "hosts",
     operation_id = "set_host_program",
@@ -60,7 +60,7 @@ pub(super) async fn program(
     blocking(server, move |server| server.planner.set_host_program(&name, &request)).await
 }
 
-/// Forgets a host on which no machine is.
+/// Forgets a host on which no VM is.
 #[utoipa::path(
     delete, path = "/v1/hosts/{name}", tag = "hosts", operation_id = "remove_host",
     params(("name" = String, Path, description = "The host's name")),
@@ -73,7 +73,7 @@ pub(super) async fn remove(
     blocking(server, move |server| server.planner.remove_host(&name)).await
 }
 
-/// Says on which host a machine is. Nothing is moved by that.
+/// Says on which host a VM is. Nothing is moved by that.
 #[utoipa::path(
     put, path = "/v1/placements/{name}", tag = "hosts", operation_id = "place_vm",
     params(("name" = String, Path, description = "The machine's name")),

@@ -245,7 +245,7 @@ async fn blocking<T: Send + 'static>(
 /// The refusal of everything, while the state directory does not answer.
 fn state_is_silent(server: &Server) -> Option<Error> {
     let silent = server.storage.store.silent_for();
-    (silent >= STATE_PATIENCE).then(|| {
+    (silent >= STATE_WITHIN).then(|| {
         Error::unavailable(format!(
             "the state directory {} has not answered for {} s",
             server.storage.places.state.display(),
@@ -257,7 +257,7 @@ fn state_is_silent(server: &Server) -> Option<Error> {
 /// How long the state directory may take for one change. A disk that is busy takes some
 /// seconds, and no script is to fail for that; whoever asks is told something within the time
 /// after which people give up.
-const STATE_PATIENCE: Duration = Duration::from_secs(8);
+const STATE_WITHIN: Duration = Duration::from_secs(8);
 /// How often it is looked at while somebody waits.
 const STATE_LOOK: Duration = Duration::from_millis(500);
 /// What to do about it.

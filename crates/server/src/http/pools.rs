@@ -59,7 +59,7 @@ pub(super) async fn change(
     blocking(server, move |server| server.planner.change_pool(&name, &request)).await
 }
 
-/// Deletes a pool without pools in it; its machines are then in no pool.
+/// Deletes a pool without pools in it; its VMs are then in no pool.
 #[utoipa::path(
     delete, path = "/v1/pools/{name}", tag = "hosts", operation_id = "delete_pool",
     params(("name" = String, Path, description = "The pool's name")),

@@ -18,11 +18,10 @@ use crate::Server;
     ),
 )]
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Transfer>> {
-    blocking(server, |server| server.planner.list_transfers()).await
+    blocking(server, |server| server.machines.list_vm_migrations()).await
 }
 
-/// Carries out the recommended VM migration of a machine; of both machines, if two change
-/// places.
+/// Carries out the recommended VM migration of a VM; of both VMs, if two change places.
 #[utoipa::path(
     post, path = "/v1/drs/transfers", tag = "hosts", operation_id = "start_transfer",
     request_body = StartTransfer,
@@ -35,7 +34,7 @@ pub(super) async fn start(
     State(server): State<Arc<Server>>,
     Body(request): Body<StartTransfer>,
 ) -> Answer<Vec<Transfer>> {
-    blocking(server, move |server| server.planner.start_transfer(&request)).await
+    blocking(server, move |server| server.planner.apply_recommendation(&request)).await
 }
 
 /// One transfer.
@@ -48,10 +47,10 @@ pub(super) async fn show(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(server, move |server| server.planner.show_transfer(id)).await
+    blocking(server, move |server| server.machines.show_vm_migration(id)).await
 }
 
-/// Gives a transfer up; the machine runs where it was.
+/// Gives a transfer up; the VM runs where it was.
 #[utoipa::path(
     post, path = "/v1/drs/transfers/{id}/cancel", tag = "hosts",
     operation_id = "cancel_transfer",
@@ -62,5 +61,5 @@ pub(super) async fn cancel(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Transfer> {
-    blocking(server, move |server| server.planner.cancel_transfer(id)).await
+    blocking(server, move |server| server.machines.cancel_vm_migration(id)).await
 }

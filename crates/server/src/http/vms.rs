@@ -9,7 +9,7 @@ use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::Server;
 
-/// All virtual machines, by name. Sterna measures their disks for a moment.
+/// All VMs, by name. Sterna measures their disks for a moment.
 #[utoipa::path(
     get, path = "/v1/vms", tag = "vms", operation_id = "list_vms",
     responses((status = 200, body = Vec<Vm>), (status = "default", body = Error)),
@@ -18,7 +18,7 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Vm>> {
     blocking(server, |server| server.machines.list_vms()).await
 }
 
-/// Adds a virtual machine that can be asked.
+/// Adds a VM that can be asked.
 #[utoipa::path(
     post, path = "/v1/vms", tag = "vms", operation_id = "add_vm",
     request_body = AddVm,
@@ -31,7 +31,7 @@ pub(super) async fn add(
     blocking(server, move |server| server.machines.add_vm(&request)).await
 }
 
-/// One virtual machine.
+/// One VM.
 #[utoipa::path(
     get, path = "/v1/vms/{name}", tag = "vms", operation_id = "show_vm",
     params(("name" = String, Path, description = "The machine's name")),
@@ -44,7 +44,7 @@ pub(super) async fn show(
     blocking(server, move |server| server.machines.show_vm(&name)).await
 }
 
-/// Forgets a virtual machine, which keeps running.
+/// Forgets a VM, which keeps running.
 #[utoipa::path(
     delete, path = "/v1/vms/{name}", tag = "vms", operation_id = "remove_vm",
     params(("name" = String, Path, description = "The machine's name")),
@@ -87,7 +87,7 @@ pub(super) async fn adopt(
     blocking(server, move |server| server.machines.adopt_vm_disk(&name, &request)).await
 }
 
-/// Makes a disk of Sterna's that a machine has a file, which QEMU serves: a migration, too.
+/// Makes a disk of Sterna's that a VM has a file, which QEMU serves: a migration, too.
 #[utoipa::path(
     post, path = "/v1/vms/{name}/releases", tag = "vms",
     operation_id = "release_vm_disk",

@@ -4,8 +4,8 @@ use sterna_core::Nanos;
 use sterna_core::array::Preset;
 use sterna_core::measure::{LqLine, Spread, Window};
 use sterna_core::place::storage::{
-    Advice, Bounds, Cooldown, Cycle, Datastore, Disk, Due, Fared, Inventory, Over,
-    PastMove, Pinned, Scene, Verdict, Why, advise_where, verdict,
+    Advice, Bounds, Cooldown, Cycle, Datastore, Disk, Due, Fared, Inventory, MoveFared,
+    Over, PastMove, Pinned, Verdict, Why, advise_where, verdict,
 };
 use sterna_sim::{Access, Client, Load, Plan, Series, Uncontrolled, World};
 use sterna_workload::random::{Random, scatter};
@@ -48,7 +48,7 @@ pub(crate) struct Moved {
     from: usize,
     to: usize,
     why: Why,
-    before: Scene,
+    before: MoveFared,
     judged: bool,
 }
 
@@ -234,11 +234,11 @@ impl Estate {
         all
     }
 
-    fn scene(&self, disk: usize, ends: [usize; 2]) -> Scene {
+    fn scene(&self, disk: usize, ends: [usize; 2]) -> MoveFared {
         let [source, destination] =
             ends.map(|at| fared(&self.window(|look| &look.arrays[at])));
         let disk = fared(&self.window(|look| &look.disks[disk]));
-        Scene { disk, source, destination, taken: [0.0, 0.0] }
+        MoveFared { disk, source, destination, taken: [0.0, 0.0] }
     }
 
     /// Judges the moves that were made a window ago.

@@ -1,4 +1,4 @@
-//! Hosts, pools, rules, and which machine is where.
+//! Hosts, pools, rules, and which VM is where.
 
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
 

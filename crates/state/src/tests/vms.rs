@@ -1,4 +1,4 @@
-//! Machines, and moves of their disks.
+//! VMs, and moves of their disks.
 
 use rusqlite::params;
 use sterna_core::qos::policy::PolicyId;

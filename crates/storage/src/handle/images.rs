@@ -21,7 +21,7 @@ impl DatastoreHandle {
     pub fn allocated(&self, file: &str, size: u64) -> Option<u64> {
         let datastore = self.get().ok()?;
         let file = file.to_owned();
-        let asked = self.patience.ask(FIGURE, move || {
+        let asked = self.asker.ask(FIGURE, move || {
             datastore.allocated(&datastore.image(&file).ok()?, size)
         });
         asked.answer()?

@@ -1,6 +1,6 @@
 //! The files of a directory, whoever has made them, and the removal of old copies.
 //!
-//! Whether one may go is not decided here. All is asked with the datastore's patience.
+//! Whether one may go is not decided here. All is asked with the datastore's time limit.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use sterna_api::{Error, Result};
 use sterna_engine::datastore::{DatastoreError, OldCopy};
 use sterna_engine::sidecar::Identity;
-use sterna_engine::{Beside, Found, ImageSpec};
+use sterna_engine::{Beside, FoundFile, ImageSpec};
 
 use super::DatastoreHandle;
 
@@ -27,7 +27,7 @@ pub struct ImageLook {
     /// Where that is.
     pub path: PathBuf,
     /// What is there, if anything is.
-    pub found: Option<Found>,
+    pub found: Option<FoundFile>,
     /// What its sidecar says of it and of its file, if it has one; or why that is not known.
     pub said: std::result::Result<Option<(Identity, Option<Beside>)>, String>,
 }
@@ -52,7 +52,7 @@ impl DatastoreHandle {
     }
 
     /// The files there, by name, and how many more there are than are listed.
-    pub fn files(&self) -> Result<(Vec<(String, Found)>, u64)> {
+    pub fn files(&self) -> Result<(Vec<(String, FoundFile)>, u64)> {
         self.must_answer()?;
         let datastore = self.get()?;
         let listed = self.listing.ask(LISTING, move || datastore.files(MOST));
@@ -71,7 +71,7 @@ impl DatastoreHandle {
             return Err(Error::internal(format!("{file} is no file")));
         };
         self.answer_to(move || {
-            let found = match Found::at(&path) {
+            let found = match FoundFile::at(&path) {
                 Ok(found) => Some(found),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
                 Err(error) => {
@@ -86,7 +86,7 @@ impl DatastoreHandle {
 
     /// Removes the file of an image, with its sidecar, if it is as it was found and no
     /// program has it open.
-    pub fn remove_old_copy(&self, file: &str, found: &Found) -> Result<OldCopy> {
+    pub fn remove_old_copy(&self, file: &str, found: &FoundFile) -> Result<OldCopy> {
         let datastore = self.get()?;
         let (file, found) = (file.to_owned(), *found);
         let removed = self.listing.ask(REMOVAL, move || {

@@ -12,7 +12,7 @@ use super::schema::Tablespaces;
 use super::size::Size;
 
 /// How long a server may take to let somebody in.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// After so long a silence it is asked whether it is still there: hosts can vanish
 /// without a goodbye.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -52,7 +52,7 @@ impl Server {
             config.password(password);
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(PATIENCE);
+            config.connect_timeout(CONNECT_WITHIN);
         }
         config.keepalives_idle(SILENCE).tcp_user_timeout(2 * SILENCE);
         config.application_name("sterna bench dvdstore");

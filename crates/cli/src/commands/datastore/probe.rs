@@ -43,7 +43,7 @@ const LENGTH: &str = "8K";
 const WRITTEN: u32 = 1 << 20;
 const WRITES: f64 = 32.0;
 /// The most that writing may take, as a multiple of its due time.
-const PATIENCE: f64 = 20.0;
+const LATE_MAX: f64 = 20.0;
 /// How long others are looked at before: what they get then is what they have...
 const BEFORE: Duration = Duration::from_secs(2);
 /// ... once what was written is surely in no window of that.
@@ -264,7 +264,7 @@ async fn write(uri: &str, size: Bytes, due: f64, screen: &Screen) -> anyhow::Res
     };
     let mut writer = Application::start(uri, &profile, SEED)?;
     let mut written = 0;
-    for _ in 0..(due * PATIENCE / LOOK.as_secs_f64()).ceil() as u64 {
+    for _ in 0..(due * LATE_MAX / LOOK.as_secs_f64()).ceil() as u64 {
         sleep(LOOK).await;
         written += writer.take()?.write.bytes;
         screen.tick(due * (written as f64 / size.0 as f64).min(1.0));
@@ -273,7 +273,7 @@ async fn write(uri: &str, size: Bytes, due: f64, screen: &Screen) -> anyhow::Res
             return Ok(());
         }
     }
-    bail!("{} of {size} were written in {:.0} s", Bytes(written), due * PATIENCE)
+    bail!("{} of {size} were written in {:.0} s", Bytes(written), due * LATE_MAX)
 }
 
 /// One step, of a disk that was made for it or of another one.

@@ -218,11 +218,11 @@ pub(crate) fn run(
     }
 }
 
-/// A disk, and what a machine calls it that has it.
+/// A disk, and what a VM calls it that has it.
 fn with_device(link: &Link, name: &str) -> anyhow::Result<(Disk, Option<String>)> {
     link.ask(async |client| {
         let disk = client.disk(name).await?;
-        // What machines there are is good to know, and no more.
+        // What VMs there are is good to know, and no more.
         let vms = client.vms().await.unwrap_or_default();
         let all = vms.into_iter().flat_map(|vm| vm.disks);
         let mut ours = all.filter(|it| it.disk.as_deref() == Some(name));

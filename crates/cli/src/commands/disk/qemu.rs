@@ -15,8 +15,8 @@ pub(crate) struct Way {
     arguments: Vec<String>,
 }
 
-/// The ways in to a disk, which is this device of a machine, if that is known. The device
-/// keeps its name: by that the machine's disk is known.
+/// The ways in to a disk, which is this device of a VM, if that is known. The device
+/// keeps its name: by that the VM's disk is known.
 pub(crate) fn ways(disk: &Disk, device: Option<&str>) -> Vec<Way> {
     let (name, id) = (&disk.name, id(&disk.name));
     let device = device.filter(|device| is_id(device)).unwrap_or(&id);

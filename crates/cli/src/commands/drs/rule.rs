@@ -1,4 +1,4 @@
-//! `sterna rule`: which virtual machines are to be together, apart, or on some hosts.
+//! `sterna rule`: which VMs are to be together, apart, or on some hosts.
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{AddRule, Rule, RuleKind};

@@ -1,4 +1,4 @@
-//! `sterna drs apply`, `moves` and `cancel`: virtual machines that go to other hosts.
+//! `sterna drs apply`, `moves` and `cancel`: VMs that go to other hosts.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ pub(super) struct How {
     pub(super) detach: bool,
 }
 
-/// Carries out what is recommended: for the machine or the place in the list that is
-/// named, else all that has been so for long enough.
+/// Carries out what is recommended: for the VM or the place in the list that is named,
+/// else all that has been so for long enough.
 pub(super) async fn apply(
     client: &Client,
     which: Option<String>,
@@ -70,7 +70,7 @@ pub(super) async fn apply(
     })
 }
 
-/// The machine that is named, or that a recommendation is for.
+/// The VM that is named, or that a recommendation is for.
 async fn named(client: &Client, which: String) -> anyhow::Result<String> {
     let Ok(place) = which.parse::<usize>() else { return Ok(which) };
     let moves = client.drs_advice().await?.moves;
@@ -163,7 +163,7 @@ async fn follow(
     Ok(transfer)
 }
 
-/// One that has not moved its machine is a failure.
+/// One that has not moved its VM is a failure.
 fn check(end: &Transfer) -> anyhow::Result<()> {
     let Transfer { id, vm, from, .. } = end;
     let why = end.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));

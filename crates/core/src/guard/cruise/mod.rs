@@ -31,7 +31,7 @@
 //! - Others that do not use what they may are no reason to allow them more: they may be
 //!   resting. If they do not for [`UNUSED`] periods, the limits come off.
 //! - If the others are at their floors and the target is not there for
-//!   [`PATIENCE`] periods, the target is unreachable: the reason is named, the fallback
+//!   [`AT_FLOORS`] periods, the target is unreachable: the reason is named, the fallback
 //!   applies, and after [`REST`] periods it is tried again: first all are free for a
 //!   period.
 //! - Where nobody else does anything, nobody can yield, and nothing is learned: a class
@@ -89,7 +89,7 @@ const IDLE: u32 = 3;
 const UNUSED: u32 = 10;
 
 /// Periods at the floors before the target counts as unreachable.
-const PATIENCE: u32 = 8;
+const AT_FLOORS: u32 = 8;
 
 /// Periods after which an unreachable target is tried again.
 const REST: u32 = 60;
@@ -289,7 +289,7 @@ impl CruiseControl {
         let before = self.allowed.unwrap_or(got).min(got.max(floors));
         if before <= floors * 1.01 {
             self.at_floor += 1;
-            if self.at_floor >= PATIENCE && !within {
+            if self.at_floor >= AT_FLOORS && !within {
                 self.give_up(reach);
             }
             self.allowed = Some(floors);
@@ -325,7 +325,7 @@ impl CruiseControl {
         let missed = reach.speed < 1.0 - tolerance(&self.cruise);
         self.note = missed.then_some(ALONE);
         self.alone = if missed { self.alone + 1 } else { 0 };
-        self.outcome = match (self.is_time() && missed, self.alone >= PATIENCE) {
+        self.outcome = match (self.is_time() && missed, self.alone >= AT_FLOORS) {
             (false, _) => CruiseOutcome::Holding,
             (true, false) => CruiseOutcome::Converging,
             (true, true) => unreachable(ALONE, reach),

@@ -4,15 +4,15 @@
 //! recommendation counts on those before it, and on loads that nobody has seen yet. So the
 //! first is carried out, when nothing is on its way, and the rest is thought of anew.
 //!
-//! Who moves machines is somebody else ([`Carrier`]): QEMU, or virtual time. What it
-//! refuses, or fails to do, is for [`Cooldowns`](super::Cooldowns) to remember.
+//! Who moves VMs is somebody else ([`Carrier`]): QEMU, or virtual time. What it refuses,
+//! or fails to do, is for [`Cooldowns`](super::Cooldowns) to remember.
 
 use super::Goal;
 use super::advise::{Advice, Recommended};
 
-/// Who moves machines between hosts.
+/// Who moves VMs between hosts.
 pub trait Carrier {
-    /// Begins to move the machine of a recommendation, and the one that comes back in its
+    /// Begins to move the VM of a recommendation, and the one that comes back in its
     /// place; or says why neither can be.
     fn carry(&mut self, one: &Recommended) -> Result<(), String>;
 }

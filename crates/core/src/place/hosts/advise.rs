@@ -13,7 +13,7 @@ use super::world::{Possible, World};
 /// What must be done at any cost.
 const MUST: u8 = 1;
 
-/// A host that has too little for its machines.
+/// A host that has too little for its VMs.
 const RELIEVE: u8 = 2;
 
 /// What somebody wants.
@@ -22,13 +22,13 @@ const SHOULD: u8 = 3;
 /// A move that is recommended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recommended {
-    /// The machine.
+    /// The VM.
     pub vm: usize,
     /// The host that it should leave.
     pub from: usize,
     /// The one that it should go to.
     pub to: usize,
-    /// The machine there that should come back in its place.
+    /// The VM there that should come back in its place.
     pub back: Option<usize>,
     /// What it puts right.
     pub goal: Goal,
@@ -48,14 +48,14 @@ pub struct Recommended {
 pub struct Advice {
     /// In the order in which they should be made.
     pub moves: Vec<Recommended>,
-    /// Of the machines where something is still not right then, why they stay.
+    /// Of the VMs where something is still not right then, why they stay.
     pub refused: Vec<Refused>,
 }
 
 /// Recommends moves, and says why others are not.
 ///
-/// It takes time in proportion to all machines times all hosts, and for each move to the
-/// machines of a few hosts times all hosts.
+/// It takes time in proportion to all VMs times all hosts, and for each move to the VMs
+/// of a few hosts times all hosts.
 pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
     let mut world = World::of(inventory);
     let mut search = None;
@@ -108,7 +108,7 @@ fn repairs(world: &World<'_>, bounds: &Bounds) -> Option<(Goal, u8, Possible)> {
     None
 }
 
-/// Rules of a kind that do not hold, with the machines that could change that.
+/// Rules of a kind that do not hold, with the VMs that could change that.
 pub(super) fn rules(world: &World<'_>, must: bool) -> Vec<(Goal, Vec<usize>)> {
     let all = world.inventory.rules.iter().enumerate();
     let broken = all.filter(|(at, rule)| rule.must == must && world.broken(*at) > 0);
@@ -119,7 +119,7 @@ pub(super) fn rules(world: &World<'_>, must: bool) -> Vec<(Goal, Vec<usize>)> {
         .collect()
 }
 
-/// Hosts with loads above 1, the highest first, with their machines. Memory comes before
+/// Hosts with loads above 1, the highest first, with their VMs. Memory comes before
 /// processors: who lacks it swaps.
 pub(super) fn overfull(world: &World<'_>) -> Vec<(Goal, Vec<usize>)> {
     let mut goals = Vec::new();

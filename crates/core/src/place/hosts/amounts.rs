@@ -1,6 +1,6 @@
 //! So much of each resource.
 
-/// What hosts have and machines want.
+/// What hosts have and VMs want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     /// Processors.

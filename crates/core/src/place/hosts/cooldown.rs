@@ -1,37 +1,37 @@
-//! The cooldown of machines, which keeps them from being moved to and fro.
+//! The cooldown of VMs, which keeps them from being moved to and fro.
 //!
 //! **Hold.** Loads must have differed, or a host must have had too little, for some rounds
 //! in a row before anything moves because of it: most of what is seen once is gone in the
 //! next round. A rule that must hold waits for nothing.
 //!
-//! **Cooldown.** A machine that has moved stays for a while. If it moves again soon after
+//! **Cooldown.** A VM that has moved stays for a while. If it moves again soon after
 //! that, it stays twice as long, and so on: what looked like a good move each time was
-//! none. So it is with one of which a move has failed: what was in the way is likely to be
-//! in the way of the next one.
+//! none. So it is with one of which a move has failed: what was in the way is likely to
+//! be in the way of the next one.
 //!
-//! **One writer.** A machine that is on another host than where it was put, or last seen,
-//! has been moved by somebody else: a person, or another balancer. It is left alone for
-//! long enough that two who balance do not move it in turns.
+//! **One writer.** A VM that is on another host than where it was put, or last seen, has
+//! been moved by somebody else: a person, or another balancer. It is left alone for long
+//! enough that two who balance do not move it in turns.
 
 use std::collections::BTreeMap;
 
 use super::inventory::Pinned;
 use crate::Nanos;
 
-/// A machine moves again soon if less than so many times what it had to stay has passed.
-/// With two, one that moves every now and then could do so four times an hour.
+/// A VM moves again soon if less than so many times what it had to stay has passed. With
+/// two, one that moves every now and then could do so four times an hour.
 const SOON: u64 = 4;
 
-/// A machine of which a move has failed stays for so long at least, however short the
-/// cooldown is: what is tried again at once fails again.
+/// A VM of which a move has failed stays for so long at least, however short the cooldown
+/// is: what is tried again at once fails again.
 const FAILED_LEAST: Nanos = Nanos::from_secs(60);
 
-/// How many rounds DRS waits, and how long machines stay.
+/// How many rounds DRS waits, and how long VMs stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CooldownSettings {
     /// For so many rounds in a row something must not be right.
     pub rounds: u32,
-    /// A machine that has moved stays for so long.
+    /// A VM that has moved stays for so long.
     pub cooldown: Nanos,
     /// And at most for so long, however often it has.
     pub longest: Nanos,
@@ -51,7 +51,7 @@ impl Default for CooldownSettings {
     }
 }
 
-/// What is known of a machine's moves.
+/// What is known of a VM's moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmHistory {
     /// The host where it was put or seen last.
@@ -66,7 +66,7 @@ pub struct VmHistory {
     pub failed: Option<Nanos>,
 }
 
-/// What is known of all machines' moves, and for how long something was not right.
+/// What is known of all VMs' moves, and for how long something was not right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cooldowns {
     rounds: u32,
@@ -74,9 +74,14 @@ pub struct Cooldowns {
 }
 
 impl Cooldowns {
-    /// What is known of machines.
+    /// What is known of VMs.
     pub fn histories(&self) -> impl Iterator<Item = (&String, &VmHistory)> {
         self.histories.iter()
+    }
+
+    /// What is known of a VM.
+    pub fn history(&self, vm: &str) -> Option<&VmHistory> {
+        self.histories.get(vm)
     }
 
     /// It was known before, and is again.
@@ -84,7 +89,7 @@ impl Cooldowns {
         self.histories.insert(vm, known);
     }
 
-    /// A machine is on a host. Says whether somebody else has moved it there.
+    /// A VM is on a host. Says whether somebody else has moved it there.
     pub fn see(&mut self, now: Nanos, vm: &str, host: &str) -> bool {
         let new = || VmHistory {
             host: host.into(),
@@ -102,7 +107,7 @@ impl Cooldowns {
         is_foreign
     }
 
-    /// A machine has moved as it was recommended.
+    /// A VM has moved as it was recommended.
     pub fn moved(&mut self, now: Nanos, vm: &str, to: &str, hold: &CooldownSettings) {
         self.see(now, vm, to);
         let Some(known) = self.histories.get_mut(vm) else { return };
@@ -113,7 +118,7 @@ impl Cooldowns {
         (known.foreign, known.failed) = (None, None);
     }
 
-    /// A move of a machine has failed: it is on the host where it was.
+    /// A move of a VM has failed: it is on the host where it was.
     pub fn failed(&mut self, now: Nanos, vm: &str, host: &str, hold: &CooldownSettings) {
         self.see(now, vm, host);
         let Some(known) = self.histories.get_mut(vm) else { return };
@@ -126,7 +131,7 @@ impl Cooldowns {
         known.failed = Some(now);
     }
 
-    /// Forgets the machines that are not among these.
+    /// Forgets the VMs that are not among these.
     pub fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
         self.histories.retain(|vm, _| is_there(vm));
     }
@@ -146,7 +151,7 @@ impl Cooldowns {
         self.rounds >= hold.rounds
     }
 
-    /// Why a machine stays for now, and until when.
+    /// Why a VM stays for now, and until when.
     pub fn pinned(
         &self,
         now: Nanos,
@@ -175,7 +180,7 @@ fn at_least(hold: &CooldownSettings) -> CooldownSettings {
     }
 }
 
-/// How long a machine stays that has moved so many times in a row.
+/// How long a VM stays that has moved so many times in a row.
 fn stays(times: u32, hold: &CooldownSettings) -> Nanos {
     let doubled = 1_u64.checked_shl(times.saturating_sub(1)).unwrap_or(u64::MAX);
     Nanos(hold.cooldown.0.saturating_mul(doubled)).min(hold.longest)

@@ -1,10 +1,10 @@
-//! What each machine is entitled to.
+//! What each VM is entitled to.
 //!
-//! Pools are a tree, with machines as its leaves. Going up, each says what it wants at most
+//! Pools are a tree, with VMs as its leaves. Going up, each says what it wants at most
 //! and what it gets in any case (its floor); going down, what a pool has is divided among
-//! those in it: each gets its shares' worth, but no less than its floor and no more than it
-//! wants. So what one leaves goes to those beside it first, and what a whole pool leaves to
-//! those beside the pool: nothing is left over while anybody wants it.
+//! those in it: each gets its shares' worth, but no less than its floor and no more than
+//! it wants. So what one leaves goes to those beside it first, and what a whole pool
+//! leaves to those beside the pool: nothing is left over while anybody wants it.
 //!
 //! Memory that is held and not used costs more shares than memory that is used
 //! ([`idle_price`]), so under pressure it goes to whoever uses it.
@@ -12,7 +12,7 @@
 use super::amounts::{Amounts, Resource};
 use super::inventory::{Inventory, Terms};
 
-/// What part of a machine's idle memory may be taken for others: ESX Server's 75 %.
+/// What part of a VM's idle memory may be taken for others: ESX Server's 75 %.
 const IDLE_TAX: f64 = 0.75;
 
 /// What a share is worth for memory of which this part is in use, against memory that is
@@ -23,7 +23,7 @@ pub fn idle_price(active: f64, tax: f64) -> f64 {
     1.0 / (1.0 - idle + costs * idle)
 }
 
-/// What each machine is entitled to of all hosts together.
+/// What each VM is entitled to of all hosts together.
 pub fn entitled(inventory: &Inventory) -> Vec<Amounts> {
     let all = Amounts::sum(inventory.hosts.iter().map(|host| host.capacity));
     let [cpu, memory] =
@@ -48,7 +48,7 @@ impl Part {
     }
 }
 
-/// Divides so much of a resource among the machines.
+/// Divides so much of a resource among the VMs.
 fn divide(inventory: &Inventory, resource: Resource, amount: f64) -> Vec<f64> {
     let (pools, vms) = (&inventory.pools, &inventory.vms);
     // Those in each pool, and at the top, which comes last.

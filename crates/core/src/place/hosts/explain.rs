@@ -1,4 +1,4 @@
-//! Why machines stay where they are.
+//! Why VMs stay where they are.
 
 use super::Goal;
 use super::advise::{asked, overfull, rules};
@@ -7,10 +7,10 @@ use super::inventory::Inventory;
 use super::step::{Because, Worth};
 use super::world::World;
 
-/// A machine that stays where something is not right.
+/// A VM that stays where something is not right.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refused {
-    /// The machine.
+    /// The VM.
     pub vm: usize,
     /// What is not right.
     pub goal: Goal,
@@ -21,8 +21,8 @@ pub struct Refused {
     pub because: Because,
 }
 
-/// Why a machine is not on each of the hosts, as things are now: what a move there would
-/// be worth if it may be made, or what is in the way. What it would put right comes first.
+/// Why a VM is not on each of the hosts, as things are now: what a move there would be
+/// worth if it may be made, or what is in the way. What it would put right comes first.
 pub fn explain(
     inventory: &Inventory,
     bounds: &Bounds,
@@ -41,9 +41,9 @@ pub fn explain(
     (goal, (0..inventory.hosts.len()).map(why).collect())
 }
 
-/// The machines that cannot leave where something is not right: those of rules that do not
-/// hold, those on hosts with too little, and where loads differ, those on the host with the
-/// highest.
+/// The VMs that cannot leave where something is not right: those of rules that do not
+/// hold, those on hosts with too little, and where loads differ, those on the host with
+/// the highest.
 pub(super) fn refusals(world: &World<'_>, bounds: &Bounds) -> Vec<Refused> {
     let mut goals = rules(world, true);
     goals.extend(overfull(world));
@@ -67,7 +67,7 @@ pub(super) fn refusals(world: &World<'_>, bounds: &Bounds) -> Vec<Refused> {
     refused
 }
 
-/// Why a machine stays; nothing if it could go somewhere.
+/// Why a VM stays; nothing if it could go somewhere.
 fn refusal(world: &World<'_>, vm: usize, goal: Goal, bounds: &Bounds) -> Option<Refused> {
     let mut nearest: Option<(usize, Because)> = None;
     for to in (0..world.on.len()).filter(|to| *to != world.at[vm]) {

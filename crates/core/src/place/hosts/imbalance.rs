@@ -1,9 +1,9 @@
 //! How much loads differ, in two measures side by side.
 //!
-//! Ours is the standard deviation of the hosts' loads, for processors and memory, each host
-//! counting for what it has: so the mean is the same wherever machines are, and what a move
-//! changes depends on its two hosts alone. The other is the coefficient of variation of the
-//! mean of both loads, by which operators know Proxmox and CloudStack.
+//! Ours is the standard deviation of the hosts' loads, for processors and memory, each
+//! host counting for what it has: so the mean is the same wherever VMs are, and what a
+//! move changes depends on its two hosts alone. The other is the coefficient of variation
+//! of the mean of both loads, by which operators know Proxmox and CloudStack.
 
 use super::amounts::{Amounts, Resource};
 

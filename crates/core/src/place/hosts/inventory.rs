@@ -1,4 +1,4 @@
-//! What there is: hosts, machines on them, the pools that these are in, and rules.
+//! What there is: hosts, VMs on them, the pools that these are in, and rules.
 
 use super::amounts::{Amounts, Resource};
 use super::rule::Rule;
@@ -10,16 +10,16 @@ pub struct Inventory {
     pub hosts: Vec<Host>,
     /// The pools. A pool comes after the one that it is in.
     pub pools: Vec<Pool>,
-    /// The machines.
+    /// The VMs.
     pub vms: Vec<Vm>,
-    /// What is asked of where machines are.
+    /// What is asked of where VMs are.
     pub rules: Vec<Rule>,
 }
 
 /// A host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
-    /// What it has for machines.
+    /// What it has for VMs.
     pub capacity: Amounts,
 }
 
@@ -60,7 +60,7 @@ impl Pool {
     }
 }
 
-/// A virtual machine.
+/// A VM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vm {
     /// The host that it is on.
@@ -99,7 +99,7 @@ impl Vm {
     }
 }
 
-/// What a machine asks for, over a window of time.
+/// What a VM asks for, over a window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
     /// On average. Of memory: what it holds.
@@ -110,7 +110,7 @@ pub struct Demand {
     pub active: f64,
 }
 
-/// Why a machine stays where it is.
+/// Why a VM stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pinned {
     /// Nobody knows what it asks for (yet).

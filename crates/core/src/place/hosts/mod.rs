@@ -1,19 +1,19 @@
-//! Which virtual machines should be on other hosts: DRS.
+//! Which VMs should be on other hosts: DRS.
 //!
-//! **Rule.** Each machine is entitled to a part of what all hosts together have: its
+//! **Rule.** Each VM is entitled to a part of what all hosts together have: its
 //! reservation first, then by shares, never beyond its limit or what it asks for
-//! ([`entitled`]). A host's *load* is what the machines on it are entitled to, over what it
+//! ([`entitled`]). A host's *load* is what the VMs on it are entitled to, over what it
 //! has. Four things are put right, in this order:
 //!
 //! 1. a rule that must hold and does not,
-//! 2. a host whose load is above 1, so that its machines lack what they are entitled to
-//!    (of memory they would swap: a move comes before that),
+//! 2. a host whose load is above 1, so that its VMs lack what they are entitled to (of
+//!    memory they would swap: a move comes before that),
 //! 3. a rule that should hold and does not,
 //! 4. loads that differ ([`Imbalance`]).
 //!
-//! For each, of the moves that help, the one that helps most for the memory that it copies
-//! is recommended, what it would do is taken to be done, and all is looked at again. Where
-//! no single machine's move evens loads out, two machines change places.
+//! For each, of the moves that help, the one that helps most for the memory that it
+//! copies is recommended, what it would do is taken to be done, and all is looked at
+//! again. Where no single VM's move evens loads out, two VMs change places.
 //!
 //! **No harm.** A move is refused unless all of this holds:
 //!
@@ -22,15 +22,15 @@
 //! - Reservations fit on the host that it goes to, and its load stays within 1.
 //! - To even out: the imbalance falls, and by a margin, measured at the two hosts.
 //! - What it brings over the time that loads are taken to last is more than what the copy
-//!   takes from both hosts, even if the machine then asks for as much less, or as much
-//!   more, as it usually varies by.
-//! - Nobody else is moving the machine, and it has not moved lately ([`Cooldowns`]).
+//!   takes from both hosts, even if the VM then asks for as much less, or as much more,
+//!   as it usually varies by.
+//! - Nobody else is moving the VM, and it has not moved lately ([`Cooldowns`]).
 //!
 //! So each move lowers one of the four and raises none before it, and repeated with the
 //! same loads it comes to rest.
 //!
 //! **By itself** one recommendation at a time is carried out ([`act`]), by whoever moves
-//! machines: a [`Carrier`].
+//! VMs: a [`Carrier`].
 //!
 //! **Refusals are said**, with what stood in the way at the host that came nearest.
 //!
@@ -39,9 +39,9 @@
 //! and risk of a move); of C. Waldspurger, "Memory Resource Management in VMware ESX
 //! Server", OSDI 2002 (idle memory costs more shares: [`idle_price`]).
 //!
-//! **Known gaps.** What a machine writes to its memory while it is copied is not known, so
-//! a copy may take longer. A host with too much gives all its machines the same part of
-//! what they are entitled to, in thought.
+//! **Known gaps.** What a VM writes to its memory while it is copied is not known, so a
+//! copy may take longer. A host with too much gives all its VMs the same part of what
+//! they are entitled to, in thought.
 
 mod act;
 mod admit;

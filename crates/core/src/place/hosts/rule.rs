@@ -1,11 +1,11 @@
-//! What is asked of where machines are, and what cannot be asked together.
+//! What is asked of where VMs are, and what cannot be asked together.
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// What is asked.
     pub kind: Kind,
-    /// Of these machines.
+    /// Of these VMs.
     pub vms: Vec<usize>,
     /// Whether it must hold; else it should.
     pub must: bool,
@@ -27,29 +27,29 @@ pub enum Kind {
 /// Rules that cannot all hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// These two machines are to be together by one rule, or several, and apart by this one.
+    /// These two VMs are to be together by one rule, or several, and apart by this one.
     Apart {
         /// The rule that keeps them apart.
         rule: usize,
-        /// The machines.
+        /// The VMs.
         vms: [usize; 2],
     },
-    /// A rule keeps more machines apart than there are hosts for them.
+    /// A rule keeps more VMs apart than there are hosts for them.
     TooMany {
         /// The rule.
         rule: usize,
         /// The hosts that there are.
         hosts: usize,
     },
-    /// There is no host on which this machine, and those that are to be with it, may be.
+    /// There is no host on which this VM, and those that are to be with it, may be.
     Nowhere {
-        /// The machine.
+        /// The VM.
         vm: usize,
     },
 }
 
 impl Rule {
-    /// How far it is from being kept: how many machines would have to be elsewhere.
+    /// How far it is from being kept: how many VMs would have to be elsewhere.
     pub(super) fn broken(&self, at: impl Fn(usize) -> usize) -> usize {
         let hosts = || self.vms.iter().map(|vm| at(*vm));
         match &self.kind {
@@ -68,9 +68,9 @@ impl Rule {
     }
 }
 
-/// What of these rules can never be kept by so many machines on so many hosts: by those that
-/// must hold, and by each one that should, beside all that must. Too few hosts alone are no
-/// reason to refuse one that should: it spreads machines as far as they go.
+/// What of these rules can never be kept by so many VMs on so many hosts: by those that
+/// must hold, and by each one that should, beside all that must. Too few hosts alone are
+/// no reason to refuse one that should: it spreads VMs as far as they go.
 pub fn clash(rules: &[Rule], vms: usize, hosts: usize) -> Option<Clash> {
     let shoulds = (0..rules.len()).filter(|at| !rules[*at].must).map(Some);
     let clash = |also| Counted { rules, also, vms, hosts }.clash();
@@ -129,7 +129,7 @@ impl<'r> Counted<'r> {
         None
     }
 
-    /// Machines that are together have the same number.
+    /// VMs that are together have the same number.
     fn groups(self) -> Vec<usize> {
         let mut group: Vec<usize> = (0..self.vms).collect();
         let together = |(_, rule): &(usize, &Rule)| rule.kind == Kind::Affinity;

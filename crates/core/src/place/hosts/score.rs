@@ -1,11 +1,11 @@
-//! How much of what a machine asks for it gets, from 0 to 100.
+//! How much of what a VM asks for it gets, from 0 to 100.
 
 use super::amounts::{Amounts, Resource};
 use super::inventory::Vm;
 
-/// The score of a machine that is entitled to so much, on a host of this load: of what it
-/// wants least of is given, the part that it has. A host with too much gives all its
-/// machines the same part of what they are entitled to.
+/// The score of a VM that is entitled to so much, on a host of this load: of what it
+/// wants least of is given, the part that it has. A host with too much gives all its VMs
+/// the same part of what they are entitled to.
 pub fn score(vm: &Vm, entitled: Amounts, load: Amounts) -> f64 {
     let part = |resource: Resource| {
         let asked = vm.demand.mean.get(resource).min(vm.size.get(resource));

@@ -1,20 +1,19 @@
 //! The best move from each host that evens loads out, kept up to date while moves are made.
 //!
-//! A move changes two hosts, and what it brings depends on its own two alone. So only what
-//! leaves one of them is looked for anew, and what leaves hosts of machines that a rule ties
-//! to the one that moved; to all others, these two may be better than what they had. What
-//! was to go to one of the two may not be as good any more, but nothing from that host is
-//! better than it was: so it is looked for anew only when it comes to be the best of all.
-//! Where one host is the best for all others, that spares looking at everything for each
-//! move.
+//! A move changes two hosts, and what it brings depends on its own two alone. So only
+//! what leaves one of them is looked for anew, and what leaves hosts of VMs that a rule
+//! ties to the one that moved; to all others, these two may be better than what they had.
+//! What was to go to one of the two may not be as good any more, but nothing from that
+//! host is better than it was: so it is looked for anew only when it comes to be the best
+//! of all. Where one host is the best for all others, that spares looking at everything
+//! for each move.
 
 use super::Goal;
 use super::bounds::Bounds;
 use super::world::{Possible, World};
 
 /// So many of the hosts with the highest loads, and with the lowest, are looked at for
-/// machines that could change places: each pair takes as long as all their pairs of
-/// machines.
+/// VMs that could change places: each pair takes as long as all their pairs of VMs.
 const EXTREMES: usize = 4;
 
 /// The best move from a host.
@@ -67,7 +66,7 @@ impl Search {
         }
     }
 
-    /// A move was made from one host to the other, of this machine and perhaps of another.
+    /// A move was made from one host to the other, of this VM and perhaps of another.
     pub(super) fn follow(
         &mut self,
         world: &World<'_>,
@@ -120,8 +119,8 @@ fn best_of(
     world.on[from].iter().flat_map(moves).reduce(better)
 }
 
-/// The best two machines to change places, one on a host with a high load and one on a
-/// host with a low one.
+/// The best two VMs to change places, one on a host with a high load and one on a host
+/// with a low one.
 pub(super) fn best_exchange(world: &World<'_>, bounds: &Bounds) -> Option<Possible> {
     let mut hosts: Vec<usize> = (0..world.on.len()).collect();
     let load = |host: usize| world.load(host).cpu + world.load(host).memory;

@@ -1,7 +1,7 @@
 //! A move in thought: what it brings, what it costs, and what may go wrong with it.
 //!
-//! All three are in the same unit: parts of a host, times seconds. A move of one machine,
-//! or of two that change places, changes two hosts, and nothing else.
+//! All three are in the same unit: parts of a host, times seconds. A move of one VM, or
+//! of two that change places, changes two hosts, and nothing else.
 
 use super::amounts::{Amounts, Resource};
 use super::bounds::Bounds;
@@ -15,14 +15,14 @@ pub struct Worth {
     pub benefit: f64,
     /// What the copy takes of both.
     pub cost: f64,
-    /// What of the benefit is lost if the machine asks for as much less or more as it
-    /// varies by.
+    /// What of the benefit is lost if the VM asks for as much less or more as it varies
+    /// by.
     pub risk: f64,
     /// How long the copy takes, in seconds.
     pub seconds: f64,
 }
 
-/// Why a machine does not go to a host.
+/// Why a VM does not go to a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Because {
     /// It stays, whatever there is elsewhere.
@@ -35,7 +35,7 @@ pub enum Because {
     Reserved(Resource),
     /// Its load would be this part of what it has.
     Full(Resource, f64),
-    /// The machine asks for nothing that matters.
+    /// The VM asks for nothing that matters.
     Idle,
     /// Loads would differ no less.
     NoGain,
@@ -43,8 +43,8 @@ pub enum Because {
     Little(f64),
     /// It costs more than it brings.
     Dear(Worth),
-    /// It brings less than it costs if the machine asks for as much more or less as it
-    /// varies by.
+    /// It brings less than it costs if the VM asks for as much more or less as it varies
+    /// by.
     Risky(Worth),
     /// Nothing is to be put right there that the threshold asks for.
     NothingWrong,

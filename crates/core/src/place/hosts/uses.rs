@@ -1,8 +1,8 @@
-//! What a machine was seen to use, over the last rounds: what it is taken to ask for.
+//! What a VM was seen to use, over the last rounds: what it is taken to ask for.
 //!
-//! A round sees what was used since the one before. One that cannot see a machine adds
-//! nothing, so what was seen before still counts: a machine that has just come to a host
-//! is not taken for one that asks for nothing.
+//! A round sees what was used since the one before. One that cannot see a VM adds
+//! nothing, so what was seen before still counts: a VM that has just come to a host is
+//! not taken for one that asks for nothing.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const ROUNDS: usize = 10;
 /// Rounds of which something can be said.
 const ROUNDS_LEAST: usize = 2;
 
-/// What was seen of a machine.
+/// What was seen of a VM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Uses {
     rounds: VecDeque<Amounts>,

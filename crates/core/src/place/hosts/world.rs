@@ -1,4 +1,4 @@
-//! Where every machine would be, and which moves would do good there and no harm.
+//! Where every VM would be, and which moves would do good there and no harm.
 
 use super::Goal;
 use super::amounts::{Amounts, Resource};
@@ -11,7 +11,7 @@ use super::step::{Because, Step, Worth, gap, pays};
 /// What a move costs besides its memory, in bytes: connections, and the last moment.
 const LEAST_BYTES: f64 = (64 << 20) as f64;
 
-/// A machine that is entitled to no more of its host's capacity does not matter there.
+/// A VM that is entitled to no more of its host's capacity does not matter there.
 const IDLE_PART: f64 = 1e-4;
 
 /// A load is within a host if it is no more than this above 1: floats are not exact.
@@ -22,7 +22,7 @@ const ROUNDING: f64 = 1e-9;
 pub(super) struct Possible {
     pub(super) vm: usize,
     pub(super) to: usize,
-    /// The machine that comes back in its place.
+    /// The VM that comes back in its place.
     pub(super) back: Option<usize>,
     /// What it brings for each byte that it copies.
     pub(super) per_byte: f64,
@@ -31,23 +31,23 @@ pub(super) struct Possible {
     pub(super) worth: Worth,
 }
 
-/// Hosts and machines, with moves that were made in thought.
+/// Hosts and VMs, with moves that were made in thought.
 #[derive(Clone, Debug)]
 pub(super) struct World<'i> {
     pub(super) inventory: &'i Inventory,
     pub(super) entitled: Vec<Amounts>,
     /// What all hosts have.
     all: Amounts,
-    /// What the machines on each host are entitled to.
+    /// What the VMs on each host are entitled to.
     sums: Vec<Amounts>,
     /// What is reserved for them.
     reserved: Vec<Amounts>,
-    /// Where each machine is.
+    /// Where each VM is.
     pub(super) at: Vec<usize>,
-    /// The machines on each host, but for those that have moved in thought: these move no
+    /// The VMs on each host, but for those that have moved in thought: these move no
     /// more.
     pub(super) on: Vec<Vec<usize>>,
-    /// The rules that speak of each machine.
+    /// The rules that speak of each VM.
     pub(super) rules: Vec<Vec<usize>>,
 }
 
@@ -121,7 +121,7 @@ impl<'i> World<'i> {
         self.on[from].retain(|other| *other != vm);
     }
 
-    /// Whether a machine should go to a host, and one from there come back in its place.
+    /// Whether a VM should go to a host, and one from there come back in its place.
     pub(super) fn consider(
         &self,
         vm: usize,

@@ -37,7 +37,7 @@ impl Fared {
 
 /// A disk and the two datastores of its move.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scene {
+pub struct MoveFared {
     /// The disk.
     pub disk: Fared,
     /// The datastore that it leaves.
@@ -48,7 +48,7 @@ pub struct Scene {
     pub taken: [f64; 2],
 }
 
-impl Scene {
+impl MoveFared {
     /// What one request takes on average at both datastores together.
     fn mean(&self) -> Option<f64> {
         let both = [self.source, self.destination];
@@ -74,7 +74,12 @@ pub enum Verdict {
 }
 
 /// Says whether a move has paid.
-pub fn verdict(why: Why, bounds: &Bounds, before: &Scene, after: &Scene) -> Verdict {
+pub fn verdict(
+    why: Why,
+    bounds: &Bounds,
+    before: &MoveFared,
+    after: &MoveFared,
+) -> Verdict {
     let (was, is) = (before.destination(), after.destination());
     let slow = |side: Side| side.latency.is_some_and(|it| it > bounds.latency);
     let pushed = (is.taken > bounds.space && was.taken <= bounds.space)

@@ -27,8 +27,8 @@ fn planned(site: &mut Site, disk: &str, needs: u64) -> StillPlanned {
     StillPlanned { plan: 7, disk, migration: None, empties, to, needs }
 }
 
-fn scene(site: &Site, to: &[&str]) -> Scene {
-    Scene::of(site, &leaving("old", to), &Grouped::default()).expect("a scene")
+fn scene(site: &Site, to: &[&str]) -> PlanScene {
+    PlanScene::of(site, &leaving("old", to), &Grouped::default()).expect("a scene")
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn only_the_disks_of_the_datastore_leave_and_to_where_there_is_room() {
 fn what_is_in_maintenance_is_no_destination_and_neither_is_the_datastore_itself() {
     let mut site = site();
     site.datastore("wide").is_in_maintenance = true;
-    let takes = |scene: &Scene| -> Vec<Takes> {
+    let takes = |scene: &PlanScene| -> Vec<Takes> {
         scene.inventory.datastores.iter().map(|one| one.takes).collect()
     };
     let nothing = Takes::Nothing;
@@ -103,7 +103,7 @@ fn a_move_that_a_plan_is_making_counts_once() {
 #[test]
 fn a_datastore_that_is_not_there_is_not_found() {
     let unknown = leaving("elsewhere", &[]);
-    let Err(error) = Scene::of(&site(), &unknown, &Grouped::default()) else {
+    let Err(error) = PlanScene::of(&site(), &unknown, &Grouped::default()) else {
         panic!("a scene of what is not there")
     };
     assert_eq!(error.code, ErrorCode::NotFound);

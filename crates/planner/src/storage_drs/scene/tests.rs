@@ -15,13 +15,13 @@ fn bounds() -> Bounds {
 }
 
 /// What is advised, in names.
-fn advised(site: Site, rules: &[StorageRuleRecord]) -> (Scene, Advice) {
-    let scene = Scene::of(site, WINDOW, rules);
+fn advised(site: Site, rules: &[StorageRuleRecord]) -> (StorageDrsScene, Advice) {
+    let scene = StorageDrsScene::of(site, WINDOW, rules);
     let advice = advise(&scene.inventory, &bounds());
     (scene, advice)
 }
 
-fn moves((scene, advice): &(Scene, Advice)) -> Vec<(String, String)> {
+fn moves((scene, advice): &(StorageDrsScene, Advice)) -> Vec<(String, String)> {
     let names = |one: &Recommended| {
         (scene.disks[one.disk].name.clone(), scene.names[one.to].clone())
     };
@@ -69,7 +69,7 @@ fn a_disk_that_moves_counts_where_it_goes_and_its_datastores_settle() {
 #[test]
 fn a_disk_that_has_moved_rests_unless_it_is_woken() {
     let site = too_full().with_move("db", ["roomy", "full"], Some(NOW - 7200));
-    let mut scene = Scene::of(site, WINDOW, &[]);
+    let mut scene = StorageDrsScene::of(site, WINDOW, &[]);
     assert!(matches!(scene.inventory.disks[0].pinned, Some(Pinned::Moved(_))));
     assert!(!scene.inventory.datastores[0].settling, "it has ended before the window");
     scene.wake();

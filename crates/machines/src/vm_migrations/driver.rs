@@ -1,12 +1,12 @@
-//! The driver of a transfer: a thread that carries out what `core::transfer` decides.
+//! The driver of a VM migration: a thread that carries out what `core::transfer` decides.
 //!
-//! What a transfer does next, and what its end is, is decided there, and so is what happens
+//! What a migration does next, and what its end is, is decided there, and so is what happens
 //! if a QEMU does not answer, the state takes no step, or a daemon is killed. Here it is
 //! asked for: of both QEMUs (`asking`, `qemu`), of what starts them (`program`, `fit`) and
 //! of the state (`ends`). `words` has the words for people. Each question is answered by
 //! exactly one event.
 //!
-//! A QEMU that does not answer within [`sterna_qemu::qmp::PATIENCE`] counts as silent. It
+//! A QEMU that does not answer within [`sterna_qemu::qmp::ANSWER_WITHIN`] counts as silent. It
 //! goes on sending while no daemon is there. A guest that has come by then stands still
 //! until the next daemon has it run.
 
@@ -28,11 +28,11 @@ use tokio::time::{Instant, sleep};
 use super::qemu::{Qemu, process};
 use super::session::Session;
 use super::stream::Stream;
-use crate::Planner;
+use crate::Machines;
 
-/// Who carries out the transfer of one machine.
+/// Carries out the migration of one VM.
 pub(super) struct Driver {
-    pub(super) planner: Arc<Planner>,
+    pub(super) machines: Arc<Machines>,
     pub(super) session: Arc<Session>,
     pub(super) source: Qemu,
     pub(super) receiver: Qemu,
@@ -46,7 +46,7 @@ pub(super) struct Driver {
     resumed: bool,
     /// What was sent.
     pub(super) bytes: SentBytes,
-    /// What was known of the machine's moves before the commit.
+    /// What was known of the VM's moves before the commit.
     pub(super) before: Option<History>,
     /// When all had been sent, and how long the guest had stood still by then.
     pub(super) sent_at: Option<(Instant, f64)>,
@@ -54,17 +54,17 @@ pub(super) struct Driver {
     held_ms: Option<f64>,
 }
 
-impl Planner {
-    /// Gives a transfer its mover.
-    pub(super) fn start_transfer_mover(
+impl Machines {
+    /// Gives a VM migration its driver.
+    pub(super) fn start_driver(
         self: &Arc<Self>,
         record: &TransferRecord,
         resumed: bool,
     ) -> Result<()> {
         let session = Arc::new(Session::new(record.cancel));
-        self.drs.sessions.add(record.id, session.clone());
+        self.sessions.add(record.id, session.clone());
         let qemu = |socket: &Path, process| {
-            Qemu::new(self.machines.vms.link(&Reach::Qmp(socket.into())), process)
+            Qemu::new(self.vms.link(&Reach::Qmp(socket.into())), process)
         };
         let transfer = Transfer::new(Setup {
             step: step_of(record.step),
@@ -75,7 +75,7 @@ impl Planner {
         // Before it is recorded that the guest is sent, the receiver was told to wait for it.
         let may_be_told = record.step != TransferStep::Created;
         let driver = Driver {
-            planner: self.clone(),
+            machines: self.clone(),
             session,
             source: qemu(&record.design.source, None),
             receiver: qemu(
@@ -94,14 +94,14 @@ impl Planner {
         };
         let (id, to) = (record.id, &record.design.to);
         tracing::info!(transfer = id, vm = record.vm, to, resumed, "transfer");
-        let runtime = self.machines.vms.runtime().clone();
+        let runtime = self.vms.runtime.clone();
         let work = move || runtime.block_on(driver.go(transfer));
         let started = threads::start(format!("sterna-drs-{id}"), work);
-        started.inspect_err(|_| self.drs.sessions.remove(id))
+        started.inspect_err(|_| self.sessions.remove(id))
     }
 }
 
-/// Where a transfer is that has not ended.
+/// Where a VM migration is that has not ended.
 fn step_of(step: TransferStep) -> Step {
     match step {
         TransferStep::Created => Step::Created,
@@ -122,7 +122,7 @@ impl Driver {
             if self.session.is_cancelled() {
                 transfer.handle(self.now(), Event::Cancel, &mut actions);
             }
-            if self.planner.drs.sessions.is_stopping() {
+            if self.machines.sessions.is_stopping() {
                 transfer.handle(self.now(), Event::Stop, &mut actions);
             }
             transfer.handle(self.now(), event, &mut actions);
@@ -217,7 +217,7 @@ impl Driver {
             why,
             "a VM migration cannot continue; Sterna tries again"
         );
-        self.session.note(|standing| standing.trouble = Some(why));
+        self.session.note(|status| status.trouble = Some(why));
     }
 
     /// Takes note of how far it is.
@@ -231,7 +231,7 @@ impl Driver {
             eta_s: eta,
             passes: bytes.passes,
         };
-        self.session.note(|standing| standing.progress = Some(progress));
+        self.session.note(|status| status.progress = Some(progress));
     }
 
     /// How it went.

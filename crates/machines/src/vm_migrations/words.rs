@@ -1,11 +1,11 @@
-//! The end of a transfer, and what is in its way, in words for people.
+//! The end of a VM migration, and what is in its way, in words for people.
 
 use sterna_core::transfer::{Leftover, Loss, PASSES, Rest, Trouble, Verdict, Why};
 
-use super::mover::Driver;
+use super::driver::Driver;
 
 impl Driver {
-    /// What is noted of a transfer that ends so.
+    /// What is noted of a VM migration that ends so.
     pub(super) fn note_of(&self, verdict: &Verdict) -> Option<String> {
         let parts = match verdict {
             Verdict::There { befallen, left } => [
@@ -134,7 +134,7 @@ fn reason(why: &Why) -> Option<String> {
         Why::Stopped => "the daemon was stopped".into(),
         Why::NotSent => "the daemon ended before QEMU sent anything".into(),
         Why::Interrupted => "the daemon ended during the cancellation".into(),
-        Why::Machine(words) | Why::Refused(words) => words.clone(),
+        Why::Vm(words) | Why::Refused(words) => words.clone(),
         Why::NotRecorded(words) => {
             format!("Sterna cannot record the VM migration: {words}")
         }

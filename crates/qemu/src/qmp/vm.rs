@@ -1,4 +1,4 @@
-//! The machine itself: its name, and whether it runs.
+//! The VM itself: its name, and whether it runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use super::command::{Nothing, command};
 pub struct Capabilities {}
 command!(Capabilities, "qmp_capabilities", Nothing);
 
-/// Whether the machine runs.
+/// Whether the VM runs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct QueryStatus {}
 command!(QueryStatus, "query-status", RunState);
 
-/// How it goes with a machine.
+/// How it goes with a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RunState {
     /// Whether its processors run.
@@ -23,7 +23,7 @@ pub struct RunState {
     pub status: String,
 }
 
-/// What the machine is called.
+/// What the VM is called.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct QueryName {}
 command!(QueryName, "query-name", Named);
@@ -33,7 +33,7 @@ command!(QueryName, "query-name", Named);
 pub struct QueryProcessors {}
 command!(QueryProcessors, "query-cpus-fast", Vec<Processor>);
 
-/// A processor of a machine's.
+/// A processor of a VM's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Processor {
@@ -46,7 +46,7 @@ pub struct Processor {
 pub struct QueryMemory {}
 command!(QueryMemory, "query-memory-size-summary", MemorySize);
 
-/// How much memory a machine has.
+/// How much memory a VM has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MemorySize {
@@ -56,7 +56,7 @@ pub struct MemorySize {
     pub plugged_memory: Option<u64>,
 }
 
-/// The name that a machine was started with.
+/// The name that a VM was started with.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Named {
     /// It, if it has one.

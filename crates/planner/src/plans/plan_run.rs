@@ -1,4 +1,4 @@
-//! A plan's machine (`core::place::waves`), made from its record.
+//! A plan's state machine (`core::place::waves`), made from its record.
 
 use sterna_api::PlanState;
 use sterna_core::Nanos;
@@ -7,7 +7,8 @@ use sterna_core::place::waves::{
 };
 use sterna_state::{PlanEnd, PlanRecord, WorkloadCourse};
 
-/// The machine of a plan, as the store has it; and what was asked for last, maybe in vain.
+/// The state machine of a plan, as the store has it; and what was asked for last, maybe
+/// in vain.
 pub(super) fn run_of(record: &PlanRecord) -> (PlanRun, Vec<Action>) {
     let tasks = record.moves.iter().map(|one| Task {
         to: one.course.to,
@@ -39,7 +40,7 @@ pub(super) fn run_of(record: &PlanRecord) -> (PlanRun, Vec<Action>) {
     PlanRun::restore(setup, progress)
 }
 
-/// What a plan is to do, as its machine sees it.
+/// What a plan is to do, as its state machine sees it.
 fn setup_of(record: &PlanRecord) -> Setup {
     let design = &record.design;
     let moves = record.moves.iter().map(|one| {

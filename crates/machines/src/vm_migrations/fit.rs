@@ -1,7 +1,7 @@
-//! Whether a machine can be sent, and whether a QEMU that waits is one for it.
+//! Whether a VM can be sent, and whether a QEMU that waits is one for it.
 //!
 //! Both must have the same disks: disks of Sterna's, by whatever name, or images that
-//! QEMU itself opens, by the same path. Both are on this machine, so a path is the same
+//! QEMU itself opens, by the same path. Both are on this computer, so a path is the same
 //! file, and QEMU hands its lock over with the guest. What else the two must have in common
 //! QEMU finds out by itself: a guest that does not fit is not taken, and runs on.
 
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use sterna_api::{Error, Result};
 use sterna_core::DiskId;
-use sterna_machines::Standing;
-use sterna_qemu::{Drive, Machine, QemuError};
+use sterna_qemu::{Drive, QemuError, VmHandle};
 use sterna_state::Reach;
 
 use super::qemu::direct;
-use crate::Planner;
+use crate::Machines;
+use crate::usage::VmMigrationFacts;
 
 /// A socket that somebody names.
-pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
+pub fn socket_of(text: &str) -> Result<PathBuf> {
     let socket = PathBuf::from(text);
     if socket.is_absolute() {
         return Ok(socket);
@@ -32,10 +32,10 @@ fn unheard(error: QemuError) -> Error {
         .hint("start a QEMU there that waits for the VM: `-incoming defer -qmp unix:...`")
 }
 
-impl Planner {
-    /// The QMP socket of a machine that can be sent, and the disks of ours that it has.
+impl Machines {
+    /// The QMP socket of a VM that can be sent, and the disks of ours that it has.
     pub(super) fn sendable(&self, vm: &str) -> Result<(PathBuf, Vec<DiskId>)> {
-        let record = self.machines.vm_record(vm)?;
+        let record = self.vm_record(vm)?;
         let Reach::Qmp(source) = &record.reach else {
             let message =
                 format!("VM {vm} belongs to libvirt, which migrates its VMs itself");
@@ -43,19 +43,18 @@ impl Planner {
             return Err(Error::invalid(message).hint(hint));
         };
         self.check_no_move(vm)?;
-        let link = self.machines.vms.link(&record.reach);
+        let link = self.vms.link(&record.reach);
         let asked = self
-            .machines
             .vms
-            .runtime()
-            .block_on(async { Standing::of(&*link.machine().await?).await });
-        let stands = asked.map_err(|error| {
+            .runtime
+            .block_on(async { VmMigrationFacts::of(&*link.vm().await?).await });
+        let facts = asked.map_err(|error| {
             Error::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
         })?;
-        Ok((source.clone(), self.check_sendable(vm, &stands)?))
+        Ok((source.clone(), self.check_sendable(vm, &facts)?))
     }
 
-    /// Refuses a machine of which a disk moves.
+    /// Refuses a VM of which a disk moves.
     fn check_no_move(&self, vm: &str) -> Result<()> {
         if let Some(one) =
             self.storage.store.open_vm_moves()?.into_iter().find(|it| it.vm == vm)
@@ -78,10 +77,10 @@ impl Planner {
         Ok(())
     }
 
-    /// Refuses a machine that stands so that it cannot be sent; gives the disks of ours that
+    /// Refuses a VM that cannot migrate by these facts; gives the disks of ours that
     /// it has. What is recommended goes by this, too.
-    fn check_sendable(&self, vm: &str, stands: &Standing) -> Result<Vec<DiskId>> {
-        let Standing { run, drives, blocked } = stands;
+    fn check_sendable(&self, vm: &str, facts: &VmMigrationFacts) -> Result<Vec<DiskId>> {
+        let VmMigrationFacts { run, drives, blocked } = facts;
         if !run.running {
             let message = format!("VM {vm} does not run: QEMU reports {}", run.word);
             return Err(Error::invalid(message).hint(
@@ -97,7 +96,7 @@ impl Planner {
         }
         let mut disks = Vec::new();
         for drive in drives {
-            if let Some(disk) = self.machines.disk_behind(&drive.image)? {
+            if let Some(disk) = self.disk_behind(&drive.image)? {
                 self.storage.check_still(&disk)?;
                 disks.push(disk.id);
             }
@@ -105,18 +104,14 @@ impl Planner {
         Ok(disks)
     }
 
-    /// Why a machine could not be sent that stands like this, if so.
-    pub(in crate::drs) fn unsendable(
-        &self,
-        vm: &str,
-        stands: &Standing,
-    ) -> Option<String> {
+    /// Why a VM with these facts cannot migrate, if so.
+    pub fn unsendable(&self, vm: &str, facts: &VmMigrationFacts) -> Option<String> {
         let checked = self.check_no_move(vm);
-        let checked = checked.and_then(|()| self.check_sendable(vm, stands));
+        let checked = checked.and_then(|()| self.check_sendable(vm, facts));
         checked.err().map(|error| error.to_string())
     }
 
-    /// Refuses a QEMU that does not wait for this machine.
+    /// Refuses a QEMU that does not wait for this VM.
     pub(super) fn check_receiver(
         &self,
         vm: &str,
@@ -131,11 +126,10 @@ impl Planner {
             return Err(Error::in_use(message)
                 .hint("start another QEMU that waits for the VM: `-incoming defer`"));
         }
-        let (source, receiver) =
-            (self.machines.vms.link(&from), self.machines.vms.link(&to));
-        let fits = self.machines.vms.runtime().block_on(async {
-            let source = source.machine().await.map_err(unheard)?;
-            let receiver = receiver.machine().await.map_err(unheard)?;
+        let (source, receiver) = (self.vms.link(&from), self.vms.link(&to));
+        let fits = self.vms.runtime.block_on(async {
+            let source = source.vm().await.map_err(unheard)?;
+            let receiver = receiver.vm().await.map_err(unheard)?;
             self.check_fit(&source, &receiver).await
         });
         fits.map_err(|error| error.about(&format!("{vm} cannot go to {to}")))
@@ -144,8 +138,8 @@ impl Planner {
     /// Refuses a QEMU that does not wait, or has other disks.
     pub(super) async fn check_fit(
         &self,
-        source: &Machine,
-        receiver: &Machine,
+        source: &VmHandle,
+        receiver: &VmHandle,
     ) -> Result<()> {
         let awaits = direct(receiver).awaits().await;
         if !awaits.map_err(|error| unheard(error.into()))? {
@@ -175,9 +169,7 @@ impl Planner {
                 return differ(format!("the VM has no disk {device} there"));
             };
             let ours = |drive: &Drive| {
-                Ok::<_, Error>(
-                    self.machines.disk_behind(&drive.image)?.map(|disk| disk.id),
-                )
+                Ok::<_, Error>(self.disk_behind(&drive.image)?.map(|disk| disk.id))
             };
             let same = match (ours(one)?, ours(other)?) {
                 (None, None) => one.image == other.image,

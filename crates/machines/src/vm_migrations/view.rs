@@ -1,15 +1,15 @@
-//! A transfer, as the API shows it.
+//! A VM migration, as the API shows it: a transfer.
 
 use sterna_api::{Result, Transfer, TransferState, Warning};
 use sterna_state::{TransferRecord, TransferStep};
 
-use crate::Planner;
+use crate::Machines;
 
-impl Planner {
-    /// Those that cannot go on.
-    pub fn stuck_transfers(&self) -> Result<Vec<Warning>> {
-        let registry = self.drs.ledger.read()?;
-        let open = registry.transfers.iter().map(|one| self.view_transfer(one));
+impl Machines {
+    /// The VM migrations that cannot go on.
+    pub fn stuck_vm_migrations(&self) -> Result<Vec<Warning>> {
+        let registry = self.ledger.read()?;
+        let open = registry.transfers.iter().map(|one| self.view_vm_migration(one));
         let warning = |one: Transfer| {
             Warning {
             about: format!("vm {}", one.vm),
@@ -26,10 +26,10 @@ impl Planner {
         Ok(open.filter(|one| one.stuck).map(warning).collect())
     }
 
-    /// A record, and what the mover knows.
-    pub(super) fn view_transfer(&self, record: &TransferRecord) -> Transfer {
-        let session = self.drs.sessions.get(record.id).filter(|_| !record.step.ended());
-        let standing = session.map(|session| session.standing()).unwrap_or_default();
+    /// A record, and what the driver knows.
+    pub(super) fn view_vm_migration(&self, record: &TransferRecord) -> Transfer {
+        let session = self.sessions.get(record.id).filter(|_| !record.step.ended());
+        let status = session.map(|session| session.status()).unwrap_or_default();
         let design = &record.design;
         let end = record.end.clone();
         let note = end.as_ref().and_then(|end| end.note.clone());
@@ -44,11 +44,11 @@ impl Planner {
             priority: design.priority,
             automatic: design.automatic,
             state: state_of(record),
-            stuck: standing.trouble.is_some(),
-            reason: standing.trouble.or(note),
+            stuck: status.trouble.is_some(),
+            reason: status.trouble.or(note),
             started: record.started,
             ended: end.as_ref().map(|end| end.at),
-            progress: standing.progress,
+            progress: status.progress,
             report: end.and_then(|end| end.report),
         }
     }

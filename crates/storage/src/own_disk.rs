@@ -37,8 +37,8 @@ use sterna_os::{lock, random};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
+use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
-use crate::patience::Patience;
 use crate::twins::Use;
 
 /// How long a server may take to say what its export is, with a look through all open files
@@ -146,7 +146,7 @@ impl Storage {
         let (disks, grounds) = self.grounds()?;
         let store = store.clone();
         // Servers have files open while somebody is connected.
-        let asked = Patience::default().ask(ASKING, move || {
+        let asked = Asker::default().ask(ASKING, move || {
             store.connected(|_connection| opened_by_others(&grounds))
         });
         let found = asked.answer().ok_or_else(|| silent(to))?;
@@ -203,7 +203,7 @@ impl Storage {
         let reads = picked(store.size_at_opening().unwrap_or(0))?;
         let watched = self.engine.watch_reads(disks, &reads);
         let store = store.clone();
-        let asked = Patience::default().ask(ASKING, move || {
+        let asked = Asker::default().ask(ASKING, move || {
             store.connected(|visit| {
                 let Some(mut visit) = visit else { return (None, false) };
                 let says = visit.description().map(str::to_owned);

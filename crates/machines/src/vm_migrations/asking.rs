@@ -8,7 +8,7 @@ use sterna_qemu::{Guest as Found, PAUSED, QemuError, Sent as Said, Stand as Ther
 use tokio::time::{Instant, sleep};
 
 use super::RATE;
-use super::mover::Driver;
+use super::driver::Driver;
 use super::qemu::{direct, remembered};
 
 /// How long a QEMU may take to listen after the program that starts it has ended.
@@ -39,16 +39,16 @@ impl Driver {
     /// Has the program start the receiver, unless somebody wants otherwise.
     pub(super) async fn start(&mut self) -> Result<(), Words> {
         let Some(program) = self.record.design.program.clone() else { return Ok(()) };
-        let (planner, session) = (self.planner.clone(), self.session.clone());
-        let stops = planner.clone();
+        let (machines, session) = (self.machines.clone(), self.session.clone());
+        let sessions = machines.clone();
         let unwanted = async {
-            while !session.is_cancelled() && !stops.drs.sessions.is_stopping() {
+            while !session.is_cancelled() && !sessions.sessions.is_stopping() {
                 session.asked.notified().await;
             }
         };
         tokio::select! {
             started = async {
-                planner.run_program(&program, &self.record).await?;
+                machines.run_program(&program, &self.record).await?;
                 self.wait_for_receiver().await
             } => started,
             () = unwanted => Err("the VM migration was cancelled meanwhile".into()),
@@ -59,7 +59,7 @@ impl Driver {
     async fn wait_for_receiver(&mut self) -> Result<(), Words> {
         let deadline = Instant::now() + START;
         loop {
-            match self.receiver.machine().await {
+            match self.receiver.vm().await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_gone() && Instant::now() < deadline => {
                     sleep(LOOK).await;
@@ -71,9 +71,9 @@ impl Driver {
 
     pub(super) async fn check(&mut self) -> Result<(), Words> {
         let unheard = |error: QemuError| error.to_string();
-        let source = self.source.machine().await.map_err(unheard)?;
-        let receiver = self.receiver.machine().await.map_err(unheard)?;
-        let fits = self.planner.check_fit(&source, &receiver).await;
+        let source = self.source.vm().await.map_err(unheard)?;
+        let receiver = self.receiver.vm().await.map_err(unheard)?;
+        let fits = self.machines.check_fit(&source, &receiver).await;
         // What QEMU would remove may have come since it was looked at first.
         fits.and_then(|()| self.stream.check()).map_err(|error| error.to_string())
     }
@@ -100,12 +100,12 @@ impl Driver {
     }
 
     pub(super) async fn ask_sent(&mut self) -> Result<Sent, Failure> {
-        let machine = self.source.machine().await.map_err(failure)?;
+        let vm = self.source.vm().await.map_err(failure)?;
         // What it says from now on is not missed.
-        self.said = Some(direct(&machine).monitor().events());
+        self.said = Some(direct(&vm).monitor().events());
         let said = self.source.ask(async |qemu| qemu.sent().await).await;
         let said = said.map_err(failure)?;
-        self.session.note(|standing| standing.trouble = None);
+        self.session.note(|status| status.trouble = None);
         Ok(match said {
             Said::Nothing => Sent::Nothing,
             Said::UnderWay(bytes) => {

@@ -1,4 +1,4 @@
-//! What this process knows of a transfer that has not ended.
+//! What this process knows of a VM migration that has not ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,9 @@ use sterna_api::TransferProgress;
 use sterna_os::lock;
 use tokio::sync::Notify;
 
-/// All of them, by number.
+/// What this process knows of VM migrations that have not ended, by number.
 #[derive(Debug, Default)]
-pub(in crate::drs) struct Sessions {
+pub(crate) struct Sessions {
     all: Mutex<BTreeMap<u64, Arc<Session>>>,
     /// Those that have no thread, and are to have one.
     pub(super) stranded: Mutex<BTreeSet<u64>>,
@@ -40,18 +40,18 @@ impl Sessions {
     }
 }
 
-/// One of them.
+/// What this process knows of one VM migration.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// Wakes the mover.
+    /// Wakes the driver.
     pub(super) asked: Notify,
     cancel: AtomicBool,
-    standing: Mutex<Standing>,
+    status: Mutex<SessionStatus>,
 }
 
-/// How it goes.
+/// How a VM migration goes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct SessionStatus {
     pub(super) progress: Option<TransferProgress>,
     /// Why it cannot go on at the moment.
     pub(super) trouble: Option<String>,
@@ -76,11 +76,11 @@ impl Session {
         self.cancel.load(Ordering::SeqCst)
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        lock(&self.standing).clone()
+    pub(super) fn status(&self) -> SessionStatus {
+        lock(&self.status).clone()
     }
 
-    pub(super) fn note(&self, change: impl FnOnce(&mut Standing)) {
-        change(&mut lock(&self.standing));
+    pub(super) fn note(&self, change: impl FnOnce(&mut SessionStatus)) {
+        change(&mut lock(&self.status));
     }
 }

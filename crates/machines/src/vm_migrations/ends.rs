@@ -1,18 +1,19 @@
-//! What is made durable of a transfer: that it has begun, whose the machine is, and its end.
+//! What is made durable of a VM migration: that it has begun, whose the VM is, and its end.
 //!
-//! The commit is one change of the registry: the machine is reached at the receiver, and is on
+//! The commit is one change of the registry: the VM is reached at the receiver, and is on
 //! the other host. What takes it back is the opposite.
 
 use sterna_api::Error;
+use sterna_core::Nanos;
+use sterna_core::place::hosts::Cooldowns;
 use sterna_core::transfer::{Verdict, Words};
-use sterna_os::{clock, lock};
+use sterna_os::clock;
 use sterna_state::{
-    Entry, Reach, Registry, SeatRecord, TransferEnd, TransferRecord, TransferStep,
+    Entry, History, Reach, Registry, SeatRecord, TransferEnd, TransferRecord,
+    TransferStep,
 };
 
-use super::mover::Driver;
-use crate::drs::hold;
-use crate::drs::round::{history, now};
+use super::driver::Driver;
 
 impl Driver {
     /// The record as it is to be at a step. What is asked for meanwhile stays so.
@@ -28,7 +29,7 @@ impl Driver {
     }
 
     pub(super) fn record_copying(&mut self) -> Result<(), Words> {
-        let changed = self.planner.drs.ledger.change(&mut |registry| {
+        let changed = self.machines.ledger.change(&mut |registry| {
             Ok(vec![Entry::Transfer(self.at(registry, TransferStep::Copying))])
         });
         changed.map_err(|error| self.not_recorded(&error))?;
@@ -36,11 +37,11 @@ impl Driver {
         Ok(())
     }
 
-    /// The machine is at the receiver from now on, unless somebody has just had it given
+    /// The VM is at the receiver from now on, unless somebody has just had it given
     /// up, if that is heeded; says whether it is.
     pub(super) fn commit(&mut self, heeds: bool) -> Result<bool, Words> {
         let (mut is_wanted, mut before) = (true, None);
-        let committed = self.planner.drs.ledger.change(&mut |registry| {
+        let committed = self.machines.ledger.change(&mut |registry| {
             let record = self.at(registry, TransferStep::Committed);
             is_wanted = !heeds || !record.cancel;
             let assignment =
@@ -67,9 +68,9 @@ impl Driver {
         Ok(is_wanted)
     }
 
-    /// The machine is where it was, as if nothing had been.
+    /// The VM is where it was, as if nothing had been.
     pub(super) fn take_back(&mut self) -> Result<(), Words> {
-        let changed = self.planner.drs.ledger.change(&mut |registry| {
+        let changed = self.machines.ledger.change(&mut |registry| {
             let record = self.at(registry, TransferStep::Returning);
             let (vm, design) = (&record.vm, &record.design);
             let reach = Reach::Qmp(design.source.clone());
@@ -94,22 +95,25 @@ impl Driver {
         Ok(())
     }
 
-    /// Where the machine is, for the registry; and that a move of it has succeeded, or failed.
-    fn assignment(&self, registry: &Registry, host: &str, moved: bool) -> Entry {
+    /// Where the VM is, for the registry; and that a migration of it has succeeded, or failed.
+    fn assignment(&self, registry: &Registry, host: &str, migrated: bool) -> Entry {
         let vm = &self.record.vm;
-        let mut state = lock(&self.planner.drs.state);
-        state.settle(registry);
-        let hold = hold(&registry.settings);
-        match moved {
-            true => state.cooldowns.moved(now(), vm, host, &hold),
-            false => state.cooldowns.failed(now(), vm, host, &hold),
+        let known = registry.assignments.iter().find(|it| it.vm == *vm);
+        let mut cooldowns = Cooldowns::default();
+        if let Some(history) = known.and_then(|it| it.history.as_ref()) {
+            cooldowns.recall(vm.clone(), history.known());
         }
-        let mut known = state.cooldowns.histories();
-        let kept = known.find(|(name, _)| *name == vm).map(|(_, known)| history(known));
-        let pool = registry.assignments.iter().find(|assignment| assignment.vm == *vm);
-        let pool = pool.and_then(|assignment| assignment.pool.clone());
-        let (vm, host) = (vm.clone(), Some(host.to_owned()));
-        Entry::Assignment(SeatRecord { vm, host, pool, history: kept })
+        let (now, hold) = (Nanos::from_secs(clock::now()), registry.cooldown_settings());
+        match migrated {
+            true => cooldowns.moved(now, vm, host, &hold),
+            false => cooldowns.failed(now, vm, host, &hold),
+        }
+        Entry::Assignment(SeatRecord {
+            vm: vm.clone(),
+            host: Some(host.to_owned()),
+            pool: known.and_then(|it| it.pool.clone()),
+            history: cooldowns.history(vm).map(History::of),
+        })
     }
 
     /// Records how it has ended.
@@ -124,15 +128,15 @@ impl Driver {
         let note = self.note_of(verdict);
         let end = TransferEnd { at: clock::now(), note: note.clone(), report };
         let failed = self.record.design.automatic && step == TransferStep::Cancelled;
-        let changed = self.planner.drs.ledger.change(&mut |registry| {
+        let changed = self.machines.ledger.change(&mut |registry| {
             let record =
                 TransferRecord { end: Some(end.clone()), ..self.at(registry, step) };
             let mut entries = vec![Entry::Transfer(record)];
             if failed {
                 let why = note.clone().unwrap_or_else(|| "cancelled".into());
-                lock(&self.planner.drs.state)
-                    .failures
-                    .insert(self.record.vm.clone(), why);
+                self.machines
+                    .users
+                    .tell(|user| user.migration_failed(&self.record.vm, &why));
                 entries.push(self.assignment(registry, &self.record.design.from, false));
             }
             Ok(entries)
@@ -140,7 +144,7 @@ impl Driver {
         changed.map_err(|error| self.not_recorded(&error))?;
         let (id, vm) = (self.record.id, &self.record.vm);
         tracing::info!(transfer = id, vm, note, "transfer {step:?}");
-        self.planner.drs.sessions.remove(id);
+        self.machines.sessions.remove(id);
         Ok(())
     }
 }

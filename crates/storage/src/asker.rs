@@ -14,7 +14,7 @@ use sterna_os::lock;
 
 /// Of whom one thing is asked at a time.
 #[derive(Clone, Debug, Default)]
-pub struct Patience {
+pub struct Asker {
     turn: Arc<Turn>,
 }
 
@@ -65,9 +65,9 @@ impl<T> Asked<T> {
     }
 }
 
-impl Patience {
+impl Asker {
     /// For how long the open question has been open, if there is one.
-    pub(crate) fn silent_since(&self) -> Option<Duration> {
+    pub(crate) fn open_for(&self) -> Option<Duration> {
         lock(&self.turn.open).map(|since| since.elapsed())
     }
 
@@ -115,24 +115,24 @@ mod tests {
 
     #[test]
     fn a_question_that_hangs_is_left_behind() {
-        let patience = Patience::default();
-        assert_eq!(patience.ask(LONG, || 7).answer(), Some(7));
+        let asker = Asker::default();
+        assert_eq!(asker.ask(LONG, || 7).answer(), Some(7));
         let (release, held) = mpsc::channel::<()>();
         let hang = move || held.recv().is_ok();
-        assert_eq!(patience.ask(SHORT, hang).answer(), None);
-        assert_eq!(patience.ask(SHORT, || 8).answer(), None);
+        assert_eq!(asker.ask(SHORT, hang).answer(), None);
+        assert_eq!(asker.ask(SHORT, || 8).answer(), None);
         drop(release);
-        assert_eq!(patience.ask(LONG, || 9).answer(), Some(9));
+        assert_eq!(asker.ask(LONG, || 9).answer(), Some(9));
     }
 
     #[test]
     fn who_asks_while_another_waits_gets_an_answer_too() {
-        let patience = Patience::default();
+        let asker = Asker::default();
         let (release, held) = mpsc::channel::<()>();
-        let first = patience.ask(LONG, move || held.recv().is_err());
+        let first = asker.ask(LONG, move || held.recv().is_err());
         let second = thread::spawn({
-            let patience = patience.clone();
-            move || patience.ask(LONG, || 2).answer()
+            let asker = asker.clone();
+            move || asker.ask(LONG, || 2).answer()
         });
         drop(release);
         assert_eq!(first.answer(), Some(true));

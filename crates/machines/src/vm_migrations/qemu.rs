@@ -1,4 +1,4 @@
-//! One of the two QEMUs of a transfer.
+//! One of the two QEMUs of a VM migration.
 //!
 //! A connection that ends is no sign that QEMU has: it is connected to anew, and has ended
 //! only if nobody listens, or nobody has greeted for a while ([`BACK`]). What it was told
@@ -10,11 +10,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sterna_machines::Link;
 use sterna_qemu::qmp::QmpError;
-use sterna_qemu::{Direct, Machine, Process, QemuError, Run};
+use sterna_qemu::{Direct, Process, QemuError, Run, VmHandle};
 use sterna_state::ReceiverProcess;
 use tokio::time::{Instant, sleep};
+
+use crate::link::Link;
 
 /// How long it may take to end if it was told to.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -26,9 +27,9 @@ const BACK: Duration = Duration::from_secs(1);
 /// How often it is looked whether it has ended, or is back.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// QEMU itself, behind a machine at a QMP socket.
-pub(super) fn direct(machine: &Machine) -> &Direct {
-    machine.direct().expect("only QMP sockets are asked for here")
+/// QEMU itself, behind a VM at a QMP socket.
+pub(super) fn direct(vm: &VmHandle) -> &Direct {
+    vm.direct().expect("only QMP sockets are asked for here")
 }
 
 /// A process, as the state keeps it.
@@ -43,11 +44,11 @@ pub(super) fn process(receiver: ReceiverProcess) -> Process {
     Process { pid, started }
 }
 
-/// One of them. Its connection stays while this does.
+/// One of the two QEMUs of a VM migration. Its connection stays while this does.
 #[derive(Debug)]
 pub(super) struct Qemu {
     link: Arc<Link>,
-    open: Option<Arc<Machine>>,
+    open: Option<Arc<VmHandle>>,
     /// Its process, once that is known.
     process: Option<Process>,
 }
@@ -64,19 +65,19 @@ impl Qemu {
     }
 
     /// It, connected.
-    pub(super) async fn machine(&mut self) -> Result<Arc<Machine>, QemuError> {
+    pub(super) async fn vm(&mut self) -> Result<Arc<VmHandle>, QemuError> {
         let deadline = Instant::now() + BACK;
-        let machine = loop {
-            match self.link.machine().await {
+        let vm = loop {
+            match self.link.vm().await {
                 Err(error) if is_cut(&error) && Instant::now() < deadline => {
                     sleep(LOOK).await;
                 }
                 found => break found?,
             }
         };
-        is_it(self.process, machine.listener())?;
-        self.open = Some(machine.clone());
-        Ok(machine)
+        is_it(self.process, vm.listener())?;
+        self.open = Some(vm.clone());
+        Ok(vm)
     }
 
     /// What it answers.
@@ -84,8 +85,8 @@ impl Qemu {
         &mut self,
         question: impl AsyncFnOnce(&Direct) -> Result<T, QmpError>,
     ) -> Result<T, QemuError> {
-        let machine = self.machine().await?;
-        match question(direct(&machine)).await {
+        let vm = self.vm().await?;
+        match question(direct(&vm)).await {
             Ok(answer) => Ok(answer),
             Err(error) => Err(self.meaning(error.into()).await),
         }
@@ -93,8 +94,8 @@ impl Qemu {
 
     /// How it goes with it.
     pub(super) async fn run(&mut self) -> Result<Run, QemuError> {
-        let machine = self.machine().await?;
-        match machine.run().await {
+        let vm = self.vm().await?;
+        match vm.run().await {
             Ok(run) => Ok(run),
             Err(error) => Err(self.meaning(error).await),
         }
@@ -106,7 +107,7 @@ impl Qemu {
         if !is_cut(&error) {
             return error;
         }
-        match self.machine().await {
+        match self.vm().await {
             Ok(_) => QmpError::Broken.into(),
             Err(now) if now.is_gone() => error,
             Err(now) => now,
@@ -122,7 +123,7 @@ impl Qemu {
         }
         let deadline = Instant::now() + GOODBYE;
         while Instant::now() < deadline {
-            match self.machine().await {
+            match self.vm().await {
                 Err(error) if error.is_gone() => return true,
                 _ => sleep(LOOK).await,
             }

@@ -1,4 +1,4 @@
-//! Transfers that nobody carries out, as the system has refused a thread for them.
+//! VM migrations that nobody carries out, as the system has refused a thread for them.
 //!
 //! Of new ones nothing was done: none of a recommendation begins, or is gone on with. One
 //! that an earlier daemon has left waits until there is a thread, and keeps nobody from
@@ -10,17 +10,17 @@ use sterna_api::{Error, Result};
 use sterna_os::{clock, lock};
 use sterna_state::{Entry, TransferEnd, TransferRecord, TransferStep};
 
-use crate::Planner;
+use crate::Machines;
 
-impl Planner {
+impl Machines {
     /// Has those begin that were entered for one recommendation: all of them, or none.
     pub fn start_entered(self: &Arc<Self>, all: &[TransferRecord]) -> Result<()> {
         for (place, one) in all.iter().enumerate() {
-            let Err(error) = self.start_transfer_mover(one, false) else { continue };
+            let Err(error) = self.start_driver(one, false) else { continue };
             self.have_not_begun(&all[place..], &error);
             for begun in &all[..place] {
                 // It may have ended by itself.
-                if let Err(error) = self.cancel_transfer(begun.id) {
+                if let Err(error) = self.cancel_vm_migration(begun.id) {
                     tracing::warn!(transfer = begun.id, %error, "cannot cancel a VM \
                                                                  migration");
                 }
@@ -41,39 +41,39 @@ impl Planner {
         };
         tracing::error!(%why, "transfers cannot begin");
         let entries = || all.iter().map(ended).map(Entry::Transfer).collect();
-        if let Err(error) = self.drs.ledger.change(&mut |_| Ok(entries())) {
+        if let Err(error) = self.ledger.change(&mut |_| Ok(entries())) {
             tracing::error!(%error, "cannot record a VM migration");
             let stranded = all.iter().map(|one| one.id);
-            lock(&self.drs.sessions.stranded).extend(stranded);
+            lock(&self.sessions.stranded).extend(stranded);
         }
     }
 
     /// Goes on with what the last daemon has left.
-    pub fn resume_transfers(self: &Arc<Self>) -> Result<()> {
-        for one in &self.drs.ledger.read()?.transfers {
-            self.resume_transfer(one);
+    pub fn resume_vm_migrations(self: &Arc<Self>) -> Result<()> {
+        for one in &self.ledger.read()?.transfers {
+            self.resume_vm_migration(one);
         }
         Ok(())
     }
 
-    fn resume_transfer(self: &Arc<Self>, one: &TransferRecord) {
-        if let Err(error) = self.start_transfer_mover(one, true) {
+    fn resume_vm_migration(self: &Arc<Self>, one: &TransferRecord) {
+        if let Err(error) = self.start_driver(one, true) {
             let id = one.id;
             tracing::error!(transfer = id, %error, "a VM migration is stalled; Sterna \
                                                     tries again");
-            lock(&self.drs.sessions.stranded).insert(id);
+            lock(&self.sessions.stranded).insert(id);
         }
     }
 
     /// Goes on with those that nobody carries out, if there are threads for them by now.
-    pub fn resume_stranded_transfers(self: &Arc<Self>) -> Result<()> {
-        if lock(&self.drs.sessions.stranded).is_empty() {
+    pub fn resume_stranded_vm_migrations(self: &Arc<Self>) -> Result<()> {
+        if lock(&self.sessions.stranded).is_empty() {
             return Ok(());
         }
-        let open = self.drs.ledger.read()?.transfers;
-        let stranded = std::mem::take(&mut *lock(&self.drs.sessions.stranded));
+        let open = self.ledger.read()?.transfers;
+        let stranded = std::mem::take(&mut *lock(&self.sessions.stranded));
         for one in open.iter().filter(|one| stranded.contains(&one.id)) {
-            self.resume_transfer(one);
+            self.resume_vm_migration(one);
         }
         Ok(())
     }

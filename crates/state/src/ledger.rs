@@ -1,4 +1,5 @@
-//! Where it is kept which machine is on which host, and who may change that.
+//! Where the registry is kept (hosts, pools, rules, which VM is on which host), and who may
+//! change it.
 //!
 //! Behind a trait, because it is one daemon's own state today and several daemons will
 //! have to share it. What they need is these two calls: to read all of it as of one
@@ -8,13 +9,14 @@ use std::sync::Mutex;
 
 use sterna_api::Result;
 use sterna_os::lock;
-use sterna_state::{Entry, Registry, Store};
 
-/// A change: what is to be entered, given what is there. Nothing is, if it refuses.
-pub(super) type Change<'c> = &'c mut dyn FnMut(&Registry) -> Result<Vec<Entry>>;
+use super::{Entry, Registry, Store};
+
+/// A change of the registry: what is to be entered, given what is there. Nothing is, if it refuses.
+pub type Change<'c> = &'c mut dyn FnMut(&Registry) -> Result<Vec<Entry>>;
 
 /// Who keeps the registry.
-pub(super) trait Ledger: Send + Sync {
+pub trait Ledger: Send + Sync {
     /// All of it, as of one moment.
     fn read(&self) -> Result<Registry>;
 
@@ -24,18 +26,19 @@ pub(super) trait Ledger: Send + Sync {
 }
 
 /// This daemon's own state, which nobody else writes.
-pub(super) struct Local {
+pub struct LocalLedger {
     store: Store,
     turn: Mutex<()>,
 }
 
-impl Local {
-    pub(super) fn new(store: Store) -> Local {
-        Local { store, turn: Mutex::default() }
+impl LocalLedger {
+    /// The registry of this state. There must be one ledger of a state alone.
+    pub fn new(store: Store) -> LocalLedger {
+        LocalLedger { store, turn: Mutex::default() }
     }
 }
 
-impl Ledger for Local {
+impl Ledger for LocalLedger {
     fn read(&self) -> Result<Registry> {
         Ok(self.store.registry()?)
     }

@@ -28,22 +28,22 @@ const BLOCK: usize = 4096;
 
 /// A record that can be written.
 #[derive(Debug)]
-pub struct Record {
+pub struct CommitRecord {
     file: File,
     key: Key,
 }
 
-impl Record {
+impl CommitRecord {
     /// Makes or takes the file at `path`, and has it say that this switch-over was begun.
     /// Gives how long that write took, which is what a commit takes.
     ///
     /// Its name is made durable each time: whoever made the file may have been killed before
     /// he did that, and without a name a record says nothing after a power loss.
-    pub fn prepare(path: &Path, key: Key) -> io::Result<(Record, Duration)> {
-        let record = match Record::open(path, key) {
+    pub fn prepare(path: &Path, key: Key) -> io::Result<(CommitRecord, Duration)> {
+        let record = match CommitRecord::open(path, key) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make(path)?;
-                Record::open(path, key)?
+                CommitRecord::open(path, key)?
             }
             opened => opened?,
         };
@@ -60,10 +60,10 @@ impl Record {
     }
 
     /// The file at `path`, which must be there.
-    pub fn open(path: &Path, key: Key) -> io::Result<Record> {
+    pub fn open(path: &Path, key: Key) -> io::Result<CommitRecord> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_DSYNC);
-        Ok(Record { file: options.open(path)?, key })
+        Ok(CommitRecord { file: options.open(path)?, key })
     }
 
     /// What it says of its switch-over.
@@ -151,14 +151,14 @@ mod tests {
     };
 
     fn found(path: &Path, key: Key) -> Found {
-        Record::open(path, key).unwrap().found().unwrap()
+        CommitRecord::open(path, key).unwrap().found().unwrap()
     }
 
     #[test]
     fn a_record_says_what_was_written_to_it_and_only_of_its_switch_over() {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join("3.commit");
-        let (record, _) = Record::prepare(&path, KEY).unwrap();
+        let (record, _) = CommitRecord::prepare(&path, KEY).unwrap();
         assert_eq!(found(&path, KEY), Found::Prepared);
         assert_eq!(record.write(Says::Committed).0, Written::Durable);
         assert_eq!(found(&path, KEY), Found::Committed);
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(found(&path, other), Found::Nothing, "{other:?}");
         }
         // The next attempt begins anew, in the same block.
-        Record::prepare(&path, Key { attempt: 3, ..KEY }).unwrap();
+        CommitRecord::prepare(&path, Key { attempt: 3, ..KEY }).unwrap();
         assert_eq!(found(&path, KEY), Found::Nothing);
         assert_eq!(path.metadata().unwrap().len(), BLOCK as u64);
     }
@@ -182,7 +182,7 @@ mod tests {
     fn a_record_that_is_torn_or_damaged_says_nothing() {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join("3.commit");
-        let (record, _) = Record::prepare(&path, KEY).unwrap();
+        let (record, _) = CommitRecord::prepare(&path, KEY).unwrap();
         assert_eq!(record.write(Says::Committed).0, Written::Durable);
         let whole = std::fs::read(&path).unwrap();
         for at in 0..LEN {
@@ -196,7 +196,7 @@ mod tests {
             assert_eq!(found(&path, KEY), Found::Nothing, "{len} bytes");
         }
         // It is whole again before a guest is held for it.
-        Record::prepare(&path, KEY).unwrap();
+        CommitRecord::prepare(&path, KEY).unwrap();
         assert_eq!(path.metadata().unwrap().len(), BLOCK as u64);
     }
 }

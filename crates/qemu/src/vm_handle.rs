@@ -1,4 +1,4 @@
-//! A machine, however it is reached.
+//! A VM, however it is reached.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::managed::Managed;
 use crate::qmp::Stats;
 use crate::{Copy, CopyState, Drive, GivenUp, Identity, Process, QemuError, Usage};
 
-/// How a machine is reached.
+/// How a VM is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// At a QMP socket of QEMU's.
@@ -16,12 +16,12 @@ pub enum Reach {
     Libvirt {
         /// libvirt's URI.
         uri: String,
-        /// The machine's name there.
+        /// The VM's name there.
         domain: String,
     },
 }
 
-/// How it goes with a machine.
+/// How it goes with a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Whether it is there at all.
@@ -32,43 +32,43 @@ pub struct Run {
     pub word: String,
 }
 
-/// A machine that can be asked. Cheap to clone.
+/// A VM that can be asked. Cheap to clone.
 #[derive(Clone, Debug)]
-pub enum Machine {
+pub enum VmHandle {
     /// QEMU itself is asked.
     Direct(Direct),
     /// libvirt is asked.
     Managed(Managed),
 }
 
-/// Has one kind of machine or the other do it.
+/// Has one kind of VM or the other do it.
 macro_rules! either {
-    ($machine:expr, $one:ident => $do:expr) => {
-        match $machine {
-            Machine::Direct($one) => Ok($do.await?),
-            Machine::Managed($one) => Ok($do.await?),
+    ($vm:expr, $one:ident => $do:expr) => {
+        match $vm {
+            VmHandle::Direct($one) => Ok($do.await?),
+            VmHandle::Managed($one) => Ok($do.await?),
         }
     };
 }
 
-impl Machine {
-    /// Reaches a machine.
-    pub async fn reach(how: &Reach) -> Result<Machine, QemuError> {
-        Machine::reach_again(how, None).await
+impl VmHandle {
+    /// Reaches a VM.
+    pub async fn reach(how: &Reach) -> Result<VmHandle, QemuError> {
+        VmHandle::reach_again(how, None).await
     }
 
-    /// Reaches a machine of which is known who has listened for it last: as long as that
-    /// one does, it has not ended.
+    /// Reaches a VM of which is known who has listened for it last: as long as that one
+    /// does, it has not ended.
     pub async fn reach_again(
         how: &Reach,
         last: Option<Process>,
-    ) -> Result<Machine, QemuError> {
+    ) -> Result<VmHandle, QemuError> {
         match how {
             Reach::Qmp(socket) => {
-                Ok(Machine::Direct(Direct::connect(socket, last).await?))
+                Ok(VmHandle::Direct(Direct::connect(socket, last).await?))
             }
             Reach::Libvirt { uri, domain } => {
-                Ok(Machine::Managed(Managed::find(uri, domain).await?))
+                Ok(VmHandle::Managed(Managed::find(uri, domain).await?))
             }
         }
     }
@@ -76,8 +76,8 @@ impl Machine {
     /// QEMU itself, where that is asked.
     pub fn direct(&self) -> Option<&Direct> {
         match self {
-            Machine::Direct(one) => Some(one),
-            Machine::Managed(_) => None,
+            VmHandle::Direct(one) => Some(one),
+            VmHandle::Managed(_) => None,
         }
     }
 
@@ -89,27 +89,27 @@ impl Machine {
     /// Whether a connection to it is over, so that it must be reached anew.
     pub fn is_over(&self) -> bool {
         match self {
-            Machine::Direct(one) => one.monitor().is_over(),
-            Machine::Managed(_) => false,
+            VmHandle::Direct(one) => one.monitor().is_over(),
+            VmHandle::Managed(_) => false,
         }
     }
 
     /// QEMU's version, where it says so.
     pub fn version(&self) -> Option<String> {
         match self {
-            Machine::Direct(one) => {
+            VmHandle::Direct(one) => {
                 let version = one.monitor().version();
                 Some(format!("{}.{}.{}", version.major, version.minor, version.micro))
             }
-            Machine::Managed(_) => None,
+            VmHandle::Managed(_) => None,
         }
     }
 
     /// As whom QEMU runs, and so opens files, where that can be seen.
     pub fn owner(&self) -> Option<(u32, u32)> {
         match self {
-            Machine::Direct(one) => one.monitor().owner(),
-            Machine::Managed(_) => None,
+            VmHandle::Direct(one) => one.monitor().owner(),
+            VmHandle::Managed(_) => None,
         }
     }
 
@@ -117,14 +117,14 @@ impl Machine {
     /// it is told to.
     pub async fn reconnects(&self) -> Result<bool, QemuError> {
         match self {
-            Machine::Direct(_) => Ok(true),
-            Machine::Managed(one) => Ok(one.reconnects().await?),
+            VmHandle::Direct(_) => Ok(true),
+            VmHandle::Managed(one) => Ok(one.reconnects().await?),
         }
     }
 
     /// Whether whoever owns it makes the destination's file; else we do.
     pub fn makes_files(&self) -> bool {
-        matches!(self, Machine::Managed(_))
+        matches!(self, VmHandle::Managed(_))
     }
 
     /// How it goes with it.
@@ -135,8 +135,8 @@ impl Machine {
     /// Which QEMU it is; nothing where that cannot be told.
     pub async fn identity(&self) -> Result<Option<Identity>, QemuError> {
         match self {
-            Machine::Direct(one) => Ok(one.identity().await?),
-            Machine::Managed(_) => Ok(None),
+            VmHandle::Direct(one) => Ok(one.identity().await?),
+            VmHandle::Managed(_) => Ok(None),
         }
     }
 
@@ -151,7 +151,7 @@ impl Machine {
     }
 
     /// The files of its disks, those included on which an image is based, and those of a
-    /// copy: by their paths, or in QEMU's words. Of a machine that is off, which libvirt
+    /// copy: by their paths, or in QEMU's words. Of a VM that is off, which libvirt
     /// keeps, those that it is to start with.
     pub async fn files(&self) -> Result<Vec<String>, QemuError> {
         either!(self, one => one.files())
@@ -175,16 +175,16 @@ impl Machine {
     /// whether that was begun here, so that it is to be ended.
     pub async fn count_times(&self, drive: &Drive) -> Result<bool, QemuError> {
         match self {
-            Machine::Direct(one) => Ok(one.count_times(drive).await?),
-            Machine::Managed(_) => Ok(false),
+            VmHandle::Direct(one) => Ok(one.count_times(drive).await?),
+            VmHandle::Managed(_) => Ok(false),
         }
     }
 
     /// Ends that.
     pub async fn stop_counting_times(&self, drive: &Drive) -> Result<(), QemuError> {
         match self {
-            Machine::Direct(one) => Ok(one.stop_counting_times(drive).await?),
-            Machine::Managed(_) => Ok(()),
+            VmHandle::Direct(one) => Ok(one.stop_counting_times(drive).await?),
+            VmHandle::Managed(_) => Ok(()),
         }
     }
 
@@ -229,11 +229,11 @@ impl Machine {
     }
 
     /// After the switch-over: has QEMU forget the copy and the source, unless that is an
-    /// export that is not `served`; and whoever owns the machine remember the destination.
+    /// export that is not `served`; and whoever owns the VM remember the destination.
     pub async fn put_away(&self, copy: &Copy, served: bool) -> Result<(), QemuError> {
         match self {
-            Machine::Direct(one) => one.put_away(copy, served).await,
-            Machine::Managed(one) => Ok(one.put_away(copy).await?),
+            VmHandle::Direct(one) => one.put_away(copy, served).await,
+            VmHandle::Managed(one) => Ok(one.put_away(copy).await?),
         }
     }
 }
