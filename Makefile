@@ -47,6 +47,7 @@ check:
 	@scripts/check $(CARGO)
 
 lint:
+	@scripts/deps lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p sterna-cli --no-default-features --all-targets --locked -- -D warnings
