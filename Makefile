@@ -71,7 +71,7 @@ DEMO_PROFILE ?= release
 demo:
 	@scripts/deps demo
 	@[ -e '$(TARGET)/$(DEMO_PROFILE)/sterna' ] || \
-		echo 'demo: the first build compiles some 250 packages, which takes minutes.'
+		echo 'demo: the first build compiles more than 200 packages; the last, sterna-cli, takes longest.'
 	$(CARGO) build --profile $(DEMO_PROFILE) --locked --bin sterna
 	@STERNA='$(abspath $(TARGET))/$(DEMO_PROFILE)/sterna' WORK='$(abspath $(TARGET))/demo' \
 		$(PYTHON) -u demo/run
