@@ -47,6 +47,7 @@ check:
 	@scripts/check $(CARGO)
 
 lint:
+	@scripts/deps lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p sterna-cli --no-default-features --all-targets --locked -- -D warnings
@@ -70,7 +71,7 @@ DEMO_PROFILE ?= release
 demo:
 	@scripts/deps demo
 	@[ -e '$(TARGET)/$(DEMO_PROFILE)/sterna' ] || \
-		echo 'demo: the first build compiles some 250 packages, which takes minutes.'
+		echo 'demo: the first build compiles more than 200 packages; the last, sterna-cli, takes longest.'
 	$(CARGO) build --profile $(DEMO_PROFILE) --locked --bin sterna
 	@STERNA='$(abspath $(TARGET))/$(DEMO_PROFILE)/sterna' WORK='$(abspath $(TARGET))/demo' \
 		$(PYTHON) -u demo/run

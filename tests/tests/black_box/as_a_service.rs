@@ -169,3 +169,19 @@ fn systemd_hears_that_the_daemon_serves_that_it_answers_and_that_it_stops() {
     };
     assert!(last.lines().any(|line| line == "STOPPING=1"), "{last}");
 }
+
+#[test]
+fn a_purge_of_the_package_removes_all_that_a_daemon_without_disks_leaves() {
+    let scratch = Scratch::new();
+    let mut daemon = Daemon::prepare(&scratch);
+    daemon.restart();
+    daemon.stop();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/deb/postrm");
+    let script = fs::read_to_string(script).expect("read the script");
+    for entry in fs::read_dir(daemon.state()).expect("list the state").flatten() {
+        let name = entry.file_name().into_string().expect("a name is text");
+        let named =
+            script.split_whitespace().any(|word| word == format!("\"$state/{name}\""));
+        assert!(named, "packaging/deb/postrm leaves {name}");
+    }
+}

@@ -263,9 +263,7 @@ impl Outcome {
         let (mut length, mut used) = (0.0, [0.0; 2]);
         for &(from, until) in spans {
             let mut ticks = self.ticks(from, until);
-            let Some((first, last)) =
-                ticks.next().and_then(|first| ticks.last().map(|last| (first, last)))
-            else {
+            let Some((first, last)) = ticks.next().zip(ticks.last()) else {
                 continue;
             };
             length += last.at - first.at;
