@@ -104,14 +104,11 @@ fn says_that_it_is_in_use(to: &DatastoreHandle) -> bool {
 }
 
 /// Does something at the place, if it answers in time.
-fn at<T: Send + 'static>(
+fn at<T: Default + Send + 'static>(
     to: &DatastoreHandle,
     store: &Arc<Datastore>,
     work: impl FnOnce(&mut Visit) -> std::result::Result<T, DatastoreError> + Send + 'static,
-) -> Result<T>
-where
-    T: Default,
-{
+) -> Result<T> {
     let store = store.clone();
     let asked = Asker::default().ask(ASKING, move || {
         store.connected(|visit| match visit {
