@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(told.len(), 4, "{told:#?}");
         assert_eq!(
             told[0],
-            "/f.toml:2: there is no option `nbd-sokcet`; there are `io`, `listen`, \
-             `nbd-socket`, `socket`, `state`"
+            "/f.toml:2: there is no option `nbd-sokcet`; there are `dashboard`, `io`, \
+             `listen`, `nbd-socket`, `socket`, `state`"
         );
         assert_eq!(
             told[1],
