@@ -23,8 +23,8 @@ use sterna_os::clock;
 use sterna_planner::Planner;
 use sterna_runtime::log::Log;
 use sterna_runtime::tasks::Tasks;
-use sterna_server::Server;
 use sterna_server::http::Visitors;
+use sterna_server::{Metrics, Server};
 use sterna_service_levels::ServiceLevels;
 use sterna_storage::{DiskUser, Storage};
 
@@ -71,6 +71,7 @@ impl Daemon {
             planner: planner.clone(),
             tasks: tasks.clone(),
             log,
+            metrics: Metrics::default(),
             visitors,
             started: clock::now(),
         });

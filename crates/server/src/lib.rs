@@ -6,6 +6,7 @@
 
 mod disks;
 pub mod http;
+mod metrics;
 mod reconnecting;
 mod status;
 mod top;
@@ -22,6 +23,7 @@ use sterna_service_levels::ServiceLevels;
 use sterna_storage::Storage;
 
 use self::http::Visitors;
+pub use self::metrics::Metrics;
 
 /// What answers requests of the API.
 pub struct Server {
@@ -39,6 +41,8 @@ pub struct Server {
     pub tasks: Arc<Tasks>,
     /// The log, whose losses are shown.
     pub log: Log,
+    /// What metrics need that no service has.
+    pub metrics: Metrics,
     /// Who is connected to the API.
     pub visitors: Arc<Visitors>,
     /// When the daemon was started (seconds since 1970).

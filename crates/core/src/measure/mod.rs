@@ -9,6 +9,7 @@ pub mod probe;
 mod regression;
 mod slot;
 mod spread;
+mod steps;
 mod timeline;
 mod window;
 
@@ -18,5 +19,6 @@ pub(crate) use mean::Mean;
 pub use pattern::Pattern;
 pub use slot::{Side, Summary};
 pub use spread::Spread;
+pub use steps::{Steps, Timed};
 pub use timeline::Timeline;
 pub use window::{Traffic, Window};

@@ -12,6 +12,7 @@ mod document;
 mod drs;
 mod extract;
 mod hosts;
+mod metrics;
 mod migrations;
 mod plans;
 mod policies;
@@ -32,6 +33,7 @@ use axum::Json;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sterna_api::{Error, ErrorCode};
@@ -43,6 +45,7 @@ use utoipa_axum::routes;
 use self::document::completed;
 pub use self::visitors::{Visitors, serve};
 use crate::Server;
+use crate::metrics::requests;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -73,6 +76,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(status::show))
         .routes(routes!(status::tasks))
         .routes(routes!(top::show))
+        .routes(routes!(metrics::show))
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(datastores::probed))
@@ -144,6 +148,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/v1/openapi.json", get(|| async move { Json(document) }))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_so)
+        .layer(from_fn_with_state(server.clone(), requests::count))
         .layer(DefaultBodyLimit::max(BODY_MOST))
         .with_state(server)
 }
