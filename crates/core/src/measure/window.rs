@@ -33,6 +33,10 @@ impl Traffic {
 
     /// Adds another's requests.
     pub fn merge(&mut self, other: &Traffic) {
+        // Most windows have no requests of most kinds.
+        if other.operations == 0 {
+            return;
+        }
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.response = self.response.plus(other.response);

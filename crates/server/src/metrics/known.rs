@@ -48,7 +48,7 @@ impl Memory {
 impl Known {
     fn read(server: &Server) -> Result<Known> {
         let store = &server.storage.store;
-        let disks = store.disks()?.into_iter().map(|disk| (disk.id, disk.name)).collect();
+        let disks = store.disk_names()?;
         let mut states: BTreeMap<_, _> = ALL.iter().map(|it| (word(*it), 0)).collect();
         let qemus = server.machines.open_vm_moves()?.into_iter().map(|one| one.state);
         for state in server.moves.open_states()?.into_iter().chain(qemus) {

@@ -82,3 +82,112 @@ impl Samples {
         lock(&self.table).totals.disks.remove(&disk);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::{Sample, Tick};
+    use super::*;
+
+    const DISK: DiskId = DiskId(7);
+    const OLTP: ClassId = ClassId(3);
+
+    /// So many reads of 4 KiB that took a millisecond each.
+    fn reads(count: u64, in_flight: u32) -> Window {
+        let took = Nanos::from_millis(1);
+        let mut window =
+            Window { span: Nanos::from_millis(100), in_flight, ..Window::default() };
+        for _ in 0..count {
+            window.read.record(4096, took, Nanos(0), took);
+            window.response.record(took);
+        }
+        window
+    }
+
+    fn tick(disks: impl IntoIterator<Item = (DiskId, &'static str, Window)>) -> Tick {
+        let sample = |(disk, datastore, window): (DiskId, &str, Window)| Sample {
+            disk,
+            datastore: Some(datastore.to_owned()),
+            class: Some(OLTP),
+            window,
+        };
+        let disks = disks.into_iter().map(sample).collect();
+        Tick { span: Nanos::from_millis(100), disks, copied: Vec::new() }
+    }
+
+    #[test]
+    fn a_total_is_all_windows_wherever_the_disk_was() {
+        let samples = Samples::default();
+        samples.enter(&tick([(DISK, "fast", reads(3, 2))]));
+        assert_eq!(samples.totals().disks[&DISK].in_flight, 2);
+        samples.enter(&tick([(DISK, "slow", reads(4, 0))]));
+        let totals = samples.totals();
+        let disk = &totals.disks[&DISK];
+        assert_eq!((disk.read.operations, disk.read.bytes), (7, 7 * 4096));
+        assert_eq!((disk.read.steps.len(), disk.write.operations), (7, 0));
+        assert_eq!(totals.classes[&OLTP].read.operations, 7);
+        let of = |name: &str| totals.datastores[name].read.operations;
+        assert_eq!((of("fast"), of("slow")), (3, 4));
+    }
+
+    #[test]
+    fn whoever_is_not_in_the_last_sample_has_nothing_under_way() {
+        let samples = Samples::default();
+        samples.enter(&tick([(DISK, "fast", reads(0, 5))]));
+        // It was detached, so nobody says that it has become idle.
+        samples.enter(&tick([]));
+        assert_eq!(samples.totals().disks[&DISK].in_flight, 0);
+    }
+
+    #[test]
+    fn what_is_removed_is_forgotten_and_what_is_idle_is_not() {
+        let samples = Samples::default();
+        samples.enter(&tick([
+            (DISK, "fast", reads(1, 0)),
+            (DiskId(8), "slow", reads(1, 0)),
+        ]));
+        samples.tidy();
+        samples.forget_disk(DISK);
+        samples.forget("fast");
+        let totals = samples.totals();
+        assert!(
+            !totals.disks.contains_key(&DISK) && totals.disks.contains_key(&DiskId(8))
+        );
+        let names: Vec<_> = totals.datastores.keys().collect();
+        assert_eq!(names, ["slow"]);
+    }
+
+    /// The target is 1 % of a processor, 1 ms, for the totals. Run it alone, in a release
+    /// build: `cargo test --release -p sterna-telemetry -- --ignored --nocapture what_a`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn what_a_sample_of_1500_busy_disks_costs() {
+        const DISKS: u128 = 1500;
+        const ROUNDS: u32 = 200;
+        let busy = || tick((0..DISKS).map(|disk| (DiskId(disk), "fast", reads(10, 1))));
+        let (samples, ticks) = (Samples::default(), busy());
+        let mut totals = Totals::default();
+        let (mut all, mut alone) = (Nanos(0), Nanos(0));
+        for round in 0..ROUNDS {
+            let start = Instant::now();
+            samples.enter(&ticks);
+            all = all.plus(start.elapsed().into());
+            let start = Instant::now();
+            for Sample { disk, window, .. } in &ticks.disks {
+                let total = totals.disks.entry(*disk).or_default();
+                total.add(Nanos(u64::from(round)), window);
+            }
+            alone = alone.plus(start.elapsed().into());
+        }
+        let start = Instant::now();
+        let read = samples.totals().disks.len();
+        let took = Nanos::from(start.elapsed());
+        let each = |sum: Nanos| Nanos(sum.0 / u64::from(ROUNDS));
+        println!(
+            "a sample: {}, of which totals of disks: {}; reading {read}: {took}",
+            each(all),
+            each(alone)
+        );
+    }
+}
