@@ -164,6 +164,31 @@ fn they_are_there_while_a_datastore_hangs() {
 }
 
 #[test]
+fn they_are_there_while_the_state_hangs_with_the_names_that_were_known() {
+    if !programs::have(&["fsfreeze"]) {
+        return;
+    }
+    let Some((stage, state)) = Stage::given_tiny_state(64 * MIB) else { return };
+    stage.disk("a", MIB);
+    let disk = "sterna_disk_in_flight{disk=\"a\"}";
+    assert_eq!(Scrape::of(&stage.daemon).get(disk), Some(0.0));
+    let frozen = state.freeze();
+    // It hangs for good once somebody has something to record.
+    let class = stage.daemon.piped("class create oltp a");
+    let asked = std::time::Instant::now();
+    let scrape = until("the state to be silent", seconds(20), || {
+        let scrape = Scrape::of(&stage.daemon);
+        (asked.elapsed() > seconds(2)).then_some(scrape)
+    });
+    let again = std::time::Instant::now();
+    assert_eq!(Scrape::of(&stage.daemon).get(disk), Some(0.0));
+    assert!(again.elapsed() < seconds(3), "it took {:?}", again.elapsed());
+    assert_eq!(scrape.get(disk), Some(0.0));
+    drop(frozen);
+    class.wait_with_output().expect("the command ends");
+}
+
+#[test]
 fn requests_of_the_api_are_counted_by_path_and_not_by_what_strangers_guess() {
     let stage = Stage::new();
     stage.disk("a", MIB);
