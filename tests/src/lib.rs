@@ -27,6 +27,7 @@ pub mod images;
 pub mod libvirt;
 pub mod lines;
 pub mod machines;
+pub mod metrics;
 mod migration;
 pub mod parts;
 pub mod places;

@@ -24,7 +24,7 @@ use sterna_planner::Planner;
 use sterna_runtime::log::Log;
 use sterna_runtime::tasks::Tasks;
 use sterna_server::http::Visitors;
-use sterna_server::{Dashboard, Live, Server};
+use sterna_server::{Dashboard, Live, Metrics, Server};
 use sterna_service_levels::ServiceLevels;
 use sterna_state::{ActivityLog, Ledger, LocalLedger};
 use sterna_storage::{DiskUser, Storage};
@@ -83,6 +83,7 @@ impl Daemon {
             planner: planner.clone(),
             tasks: tasks.clone(),
             log: seen.log,
+            metrics: Metrics::default(),
             visitors: seen.visitors,
             activity: seen.activity,
             live: seen.live,

@@ -6,7 +6,7 @@
 //! guest was admitted, and waits. Nor do questions, which cost a datastore little, and
 //! flushes: a database that commits holds everything up for one, and a limit is to slow a
 //! guest, not to stop it. They are counted, so who makes nothing else is seen
-//! (`measure::Window::flushes`). What each costs, its image says (`ImageOp::cost`).
+//! (`measure::Window::flush`). What each costs, its image says (`ImageOp::cost`).
 //!
 //! What may start and did not at once goes to `ready`; the loop gives it to its disk.
 //! A guest's requests are scheduled where the disk's current image is, and move with

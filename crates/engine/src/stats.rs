@@ -105,25 +105,29 @@ impl Counters {
 
     /// Counts a request that was answered.
     pub(crate) fn answered(&mut self, op: &ImageOp, ok: bool, took: Took) {
+        let window = &mut self.window;
         if !ok {
             self.errors += 1;
+            window.errors += 1;
             return;
         }
-        let window = &mut self.window;
+        let Took { queue, service } = took;
+        let response = queue.plus(service);
         let (requests, traffic, length) = match op {
             ImageOp::Read { buf, .. } => (&mut self.read, &mut window.read, buf.len()),
             ImageOp::Write { buf, .. } => (&mut self.write, &mut window.write, buf.len()),
             ImageOp::Flush => {
-                window.flushes += 1;
+                window.flush.record(0, response, queue, service);
                 return self.flushes += 1;
             }
-            ImageOp::Zero { .. } => return self.zeroes += 1,
+            ImageOp::Zero { len, .. } => {
+                window.zero.record(*len, response, queue, service);
+                return self.zeroes += 1;
+            }
             ImageOp::Extents { .. } | ImageOp::Cache { .. } | ImageOp::Clone { .. } => {
                 return;
             }
         };
-        let Took { queue, service } = took;
-        let response = queue.plus(service);
         traffic.record(length as u64, response, queue, service);
         window.response.record(response);
         let requests = requests.get_or_insert_default();
@@ -135,8 +139,9 @@ impl Counters {
     /// The window since the last one: if there was something in this one or the last,
     /// or something is under way.
     pub(crate) fn take_window(&mut self, span: Nanos, in_flight: u32) -> Option<Window> {
-        let did = self.window.total().operations + self.window.flushes;
-        let busy = in_flight > 0 || did > 0;
+        let Window { flush, zero, errors, .. } = &self.window;
+        let others = flush.operations + zero.operations + errors;
+        let busy = in_flight > 0 || others + self.window.total().operations > 0;
         let was_busy = std::mem::replace(&mut self.was_busy, busy);
         (busy || was_busy).then(|| {
             let window = std::mem::take(&mut self.window);
@@ -199,13 +204,29 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_no_traffic() {
+    fn an_error_is_no_traffic_and_is_told() {
         let mut counters = Counters::default();
         let took = Took { queue: Nanos(0), service: Nanos::from_millis(1) };
         counters.answered(&reads([0].into_iter())[0], false, took);
         let stats = counters.stats(0, 0);
         assert_eq!((stats.errors, stats.read.operations), (1, 0));
-        assert_eq!(counters.take_window(Nanos(1), 0), None);
+        let window = counters.take_window(Nanos(1), 0).expect("an error");
+        assert_eq!((window.errors, window.total().operations), (1, 0));
+    }
+
+    #[test]
+    fn flushes_and_zeroes_are_timed_and_are_neither_reads_nor_writes() {
+        let mut counters = Counters::default();
+        let took = Took { queue: Nanos(10), service: Nanos::from_millis(2) };
+        let (unmap, fua, fast) = (true, false, false);
+        let zero = ImageOp::Zero { offset: 0, len: 4096, unmap, fua, fast };
+        counters.answered(&ImageOp::Flush, true, took);
+        counters.answered(&zero, true, took);
+        let Window { flush, zero, read, write, .. } =
+            counters.take_window(Nanos(1), 0).expect("a flush and a discard");
+        assert_eq!((flush.operations, flush.bytes, flush.queue), (1, 0, Nanos(10)));
+        assert_eq!((zero.operations, zero.bytes, zero.steps.len()), (1, 4096, 1));
+        assert_eq!(read.operations + write.operations, 0);
     }
 
     /// The target is 100 ns. Run it alone, in a release build: `cargo test --release -p

@@ -39,9 +39,11 @@ impl CopyCounters {
         self.since = copies.then(Instant::now);
     }
 
-    /// What the mirror says of itself.
-    pub(super) fn set_progress(&mut self, progress: Progress) {
-        self.progress = Some(progress);
+    /// What the mirror says of itself; gives how many bytes more it has copied by now.
+    #[must_use]
+    pub(super) fn set_progress(&mut self, progress: Progress) -> u64 {
+        let known = self.progress.replace(progress).map_or(0, |known| known.copied.0);
+        progress.copied.0.saturating_sub(known)
     }
 
     /// The last that the mirror said of itself, if it did.

@@ -43,10 +43,11 @@ impl Moves {
                     tracing::error!(migration = job.id, %error, "cannot record what the \
                                                                  mirror found");
                 }
-                let mut state = lock(&job.state);
-                state.counters.set_progress(progress);
-                state.counters.stop();
-                drop(state);
+                job.hear_progress(progress);
+                lock(&job.state).counters.stop();
+                if let (MirrorEnd::Completed, Some(held)) = (end, progress.held) {
+                    self.totals.held(held);
+                }
                 let word = match end {
                     MirrorEnd::Completed => "switched over",
                     MirrorEnd::Cancelled => "copying has ended",

@@ -52,11 +52,13 @@ mod runner;
 mod standstill;
 mod start;
 mod switch;
+mod totals;
 mod user;
 mod view;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,7 +67,7 @@ use sterna_api::{Application, Disk, Error, Guard, Guarding, Migration, Result};
 use sterna_core::DiskId;
 use sterna_core::guard::Experience;
 use sterna_core::measure::Window;
-use sterna_core::mirror::Allowance;
+use sterna_core::mirror::{Allowance, Progress};
 use sterna_engine::mirror::MigrationId;
 use sterna_os::lock;
 use sterna_runtime::users::Users;
@@ -82,6 +84,8 @@ pub use self::guarding::guarding;
 pub use self::room::{no_room, old_copy};
 pub use self::runner::{GuardRunner, aim, first_allowance};
 pub(crate) use self::start::check_elsewhere;
+use self::totals::Copied;
+pub use self::totals::{MoveTotals, StandsFor};
 pub use self::user::{MoveUser, Mover};
 pub use self::view::{fares, is_copying};
 
@@ -95,6 +99,8 @@ const LOOK: Duration = Duration::from_millis(5);
 pub struct Job {
     id: u64,
     disk: DiskId,
+    /// Where the bytes are counted that its mirrors copy.
+    total: Copied,
     /// Whoever changes the job at the operator's request holds this.
     turn: Mutex<()>,
     /// What the guard has told the copier that it may take. Held while the copier is
@@ -120,6 +126,8 @@ struct Prepared {
 struct State {
     /// Whether the engine has a mirror for it.
     running: bool,
+    /// Why it stands still, if that was said.
+    stands: Option<StandsFor>,
     /// When this process began it, if it did.
     began: Option<Instant>,
     /// What the copier has done.
@@ -191,15 +199,18 @@ impl Job {
         record: &MigrationRecord,
         application: Application,
         begins_with: Experience,
+        total: Copied,
     ) -> Job {
         let watch = Watch::new(application);
         Job {
             id: record.id,
             disk: record.disk,
+            total,
             turn: Mutex::default(),
             leave: Mutex::default(),
             state: Mutex::new(State {
                 running: false,
+                stands: record.pause.as_ref().map(StandsFor::from),
                 began: None,
                 counters: CopyCounters::new(record.counted),
                 watch,
@@ -247,6 +258,12 @@ impl Job {
         lock(&self.state).running
     }
 
+    /// Its mirror says how far it is.
+    fn hear_progress(&self, progress: Progress) {
+        let more = lock(&self.state).counters.set_progress(progress);
+        self.total.fetch_add(more, Relaxed);
+    }
+
     /// What the copier has done so far.
     pub fn counted(&self) -> Counted {
         lock(&self.state).counters.now()
@@ -262,6 +279,8 @@ impl Job {
 pub struct Moves {
     storage: Arc<Storage>,
     jobs: Mutex<HashMap<u64, Arc<Job>>>,
+    /// What all moves came to.
+    pub totals: MoveTotals,
     /// The services above that are told of moves.
     pub users: Users<dyn MoveUser>,
     /// Services that carry out moves of their own.
@@ -271,8 +290,8 @@ pub struct Moves {
 impl Moves {
     /// None is under way.
     pub fn new(storage: Arc<Storage>) -> Self {
-        let (jobs, users, movers) = Default::default();
-        Moves { storage, jobs, users, movers }
+        let (jobs, totals, users, movers) = Default::default();
+        Moves { storage, jobs, totals, users, movers }
     }
 
     /// A move has ended, or stands still.
@@ -336,7 +355,7 @@ impl Moves {
         if job.running()
             && let Ok(now) = self.storage.engine.progress(job.engine_id())
         {
-            lock(&job.state).counters.set_progress(now);
+            job.hear_progress(now);
         }
     }
 
@@ -347,6 +366,7 @@ impl Moves {
             let Some(moves) = moves.upgrade() else { return };
             for job in moves.all_jobs() {
                 job.watch(&tick.window(job.disk()));
+                moves.count_standstill(&job, tick.span);
             }
         });
     }
@@ -366,7 +386,8 @@ impl Moves {
 
     /// The same, with what its guard begins with if there is none yet.
     fn job_with(&self, record: &MigrationRecord, begins_with: Experience) -> Arc<Job> {
-        let new = || Arc::new(Job::new(record, record.application, begins_with));
+        let total = self.totals.between(&record.from.datastore, &record.to.datastore);
+        let new = || Arc::new(Job::new(record, record.application, begins_with, total));
         lock(&self.jobs).entry(record.id).or_insert_with(new).clone()
     }
 

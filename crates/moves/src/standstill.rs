@@ -12,12 +12,13 @@
 use sterna_os::lock;
 use sterna_state::{Blame, MigrationRecord, Pause, Step, StoreError};
 
-use super::Job;
+use super::{Job, StandsFor};
 use crate::Moves;
 
 impl Moves {
     /// A job stands still for this reason, whether or not that can be recorded.
     pub(super) fn stand_still(&self, job: &Job, pause: Pause) -> Result<(), StoreError> {
+        lock(&job.state).stands = Some(StandsFor::from(&pause));
         *lock(&job.unrecorded) = Some(pause);
         // A plan may send its disk elsewhere.
         self.tell_changed();
@@ -44,6 +45,7 @@ impl Moves {
         let mut unrecorded = lock(&job.unrecorded);
         self.storage.store.set_pause(job.id, pause)?;
         *unrecorded = None;
+        lock(&job.state).stands = pause.map(StandsFor::from);
         Ok(())
     }
 

@@ -53,6 +53,18 @@ impl Moves {
         }
     }
 
+    /// Where the migrations are that have not ended, as far as is known without the engine.
+    pub fn open_states(&self) -> Result<Vec<MigrationState>> {
+        let state = |record| {
+            let record = self.up_to_date(record);
+            let record = MigrationRecord { pause: self.standstill(&record), ..record };
+            let job = self.job(record.id);
+            let progress = job.and_then(|job| lock(&job.state).counters.progress());
+            state_of(&record, progress.as_ref())
+        };
+        Ok(self.storage.store.open_migrations()?.into_iter().map(state).collect())
+    }
+
     /// How a migration's guard fares, if it has one at work.
     pub fn guarding(&self, id: u64) -> Option<Guarding> {
         lock(&self.job(id)?.state).guarding.clone()

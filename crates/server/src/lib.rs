@@ -9,6 +9,7 @@ pub mod activity;
 mod disks;
 pub mod http;
 mod live;
+mod metrics;
 mod reconnecting;
 mod status;
 mod timelines;
@@ -29,6 +30,7 @@ use sterna_storage::Storage;
 use self::access::{Links, Sessions};
 use self::http::{Loopback, Visitors};
 pub use self::live::Live;
+pub use self::metrics::Metrics;
 
 /// What answers requests of the API.
 pub struct Server {
@@ -46,6 +48,8 @@ pub struct Server {
     pub tasks: Arc<Tasks>,
     /// The log, whose losses are shown.
     pub log: Log,
+    /// What metrics need that no service has.
+    pub metrics: Metrics,
     /// Who is connected to the API.
     pub visitors: Arc<Visitors>,
     /// What was done, and by whom.

@@ -62,6 +62,11 @@ impl AllSeen {
         self.0 = all;
     }
 
+    /// What each has.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Attained> {
+        self.0.values().map(|seen| &seen.attained)
+    }
+
     fn seen(&self, attained: Attained, datastore: &str) -> Seen {
         let same = self.0.get(&attained.class).filter(|known| {
             known.attained.state == attained.state

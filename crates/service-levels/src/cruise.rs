@@ -26,6 +26,7 @@ use sterna_runtime::tasks::{Feed, Task, feed};
 use sterna_telemetry::samples::Tick;
 
 use super::period::Period;
+use super::promises::{Promise, part_of_reservation, part_of_target};
 use super::snapshot::{Entry, PolicySnapshot};
 use super::windows::Windows;
 use crate::ServiceLevels;
@@ -80,13 +81,20 @@ struct Control {
     /// The others that are held back, also while they rest.
     held: BTreeSet<ClassId>,
     state: CruiseState,
+    /// The part of its target that the class had in the last period.
+    kept: f64,
 }
 
 impl Loops {
     fn step(&mut self, levels: &ServiceLevels, period: &Period) {
         let (snapshot, now) = (levels.snapshot(), Local::now().moment());
         self.windows.step(levels, &snapshot, period, now);
-        lock(&levels.service.attained).step(&snapshot, &self.windows, period);
+        let mut kept: Vec<(Promise, f64)> = {
+            let mut attained = lock(&levels.service.attained);
+            attained.step(&snapshot, &self.windows, period);
+            let each = attained.each();
+            each.map(|it| ((it.class, None), part_of_reservation(it))).collect()
+        };
         let mut held = HeldClasses::new();
         let mut open = BTreeSet::new();
         for entry in snapshot.entries() {
@@ -96,12 +104,15 @@ impl Loops {
             open.insert(policy);
             let target = (policy, cruise, resolved.terms);
             let hold = self.cruise(&snapshot, period, entry, target, now);
+            let part = self.controls.get(&policy).map_or(1.0, |one| one.kept);
+            kept.push(((entry.record.id, Some(policy)), part));
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
                 held.entry(class).and_modify(|it| it.tighten(this)).or_insert(this);
             }
         }
+        lock(&levels.service.promises).step(&snapshot, period.span, &kept);
         self.controls.retain(|policy, _| open.contains(policy));
         let states = self.controls.iter();
         let states = states.map(|(policy, one)| (*policy, one.state.clone())).collect();
@@ -127,6 +138,7 @@ impl Loops {
             datastores: BTreeSet::new(),
             held: BTreeSet::new(),
             state: state_of(CruisePhase::NotStarted),
+            kept: 1.0,
         };
         let one = self.controls.entry(policy).or_insert_with(begin);
         if one.cruise != cruise {
@@ -155,6 +167,10 @@ impl Loops {
             tracing::info!(policy = id, class = name, %target, why, "cruise: {phase}");
             one.state = state_of(phase);
         }
+        one.kept = match phase {
+            CruisePhase::Holding => 1.0,
+            _ => part_of_target(cruise.target, &own),
+        };
         one.state.reason = reason;
         one.state.fallback = one.control.fallback().map(Into::into);
         hold

@@ -21,6 +21,7 @@ pub(crate) mod classes;
 mod cruise;
 mod enforced;
 mod period;
+mod promises;
 mod schedules;
 mod snapshot;
 mod view;
@@ -43,6 +44,8 @@ use sterna_storage::{DiskUser, Storage};
 use self::attained::AllSeen;
 pub use self::cruise::cruising;
 use self::enforced::Enforced;
+pub use self::promises::Kept;
+use self::promises::Promises;
 pub use self::schedules::switching;
 pub use self::snapshot::{Entry, PolicySnapshot};
 
@@ -99,6 +102,8 @@ pub(crate) struct Service {
     enforced: Mutex<Enforced>,
     /// What classes have of their reservations.
     attained: Mutex<AllSeen>,
+    /// What was kept of promises.
+    promises: Mutex<Promises>,
     /// Wakes who switches.
     pub(crate) waker: Waker,
 }

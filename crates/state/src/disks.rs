@@ -82,6 +82,18 @@ impl Store {
         .map_err(cannot("list the disks"))
     }
 
+    /// The names of all disks: a monitor asks for them again and again.
+    pub fn disk_names(&self) -> Result<Vec<(DiskId, String)>, StoreError> {
+        self.run(|connection| {
+            let sql = "SELECT id, name FROM disks ORDER BY name";
+            connection
+                .prepare_cached(sql)?
+                .query_map([], |row| Ok((parsed(row, "id")?, row.get("name")?)))?
+                .collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the names of disks"))
+    }
+
     /// The disk of that name.
     pub fn disk(&self, name: &str) -> Result<Option<DiskRecord>, StoreError> {
         let name = name.to_owned();

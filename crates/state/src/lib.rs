@@ -69,6 +69,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use error::cannot;
+use sterna_core::Nanos;
+use sterna_core::measure::Timed;
 use sterna_os::lock;
 
 pub use activity::{ActivityError, ActivityLog, Wanted};
@@ -113,6 +115,8 @@ pub struct Store {
 struct Inner {
     work: Option<mpsc::Sender<Work>>,
     under_way: Arc<UnderWay>,
+    /// How long durable changes took.
+    changes: Arc<Mutex<Timed>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -145,17 +149,23 @@ impl Store {
         durable::settle(&connection, synced)?;
         let (sender, receiver) = mpsc::channel::<Work>();
         let under_way = Arc::new(UnderWay::default());
-        let mine = Arc::clone(&under_way);
+        let changes = Arc::<Mutex<Timed>>::default();
+        let (mine, timed) = (Arc::clone(&under_way), Arc::clone(&changes));
         let run = move || {
             for work in receiver {
-                mine.set(Some(Instant::now()));
+                let (since, changed) = (Instant::now(), connection.total_changes());
+                mine.set(Some(since));
                 work(&mut connection);
+                if connection.total_changes() != changed {
+                    lock(&timed).record(Nanos::from(since.elapsed()));
+                }
                 mine.set(None);
             }
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner = Inner { work: Some(sender), under_way, thread: Some(thread) };
+        let inner =
+            Inner { work: Some(sender), under_way, changes, thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -163,6 +173,12 @@ impl Store {
     /// frozen. Nought if it has nothing to do.
     pub fn silent_for(&self) -> Duration {
         lock(&self.inner.under_way.0).map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// How long changes have taken since the store was opened, until each was durable. Does
+    /// not wait for the database.
+    pub fn changes(&self) -> Timed {
+        *lock(&self.inner.changes)
     }
 
     /// Carries `work` out on the store's thread and waits for it.

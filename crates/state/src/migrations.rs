@@ -226,6 +226,29 @@ impl Store {
         self.list_migrations("SELECT * FROM migrations ORDER BY id", [])
     }
 
+    /// Those that have not ended, which are few, however many there were.
+    pub fn open_migrations(&self) -> Result<Vec<MigrationRecord>, StoreError> {
+        let sql = "SELECT * FROM migrations WHERE step NOT IN ('completed', 'cancelled')
+                   ORDER BY id";
+        self.list_migrations(sql, [])
+    }
+
+    /// How many have come to each end, those of machines' disks among them.
+    pub fn ended_migrations(&self) -> Result<Vec<(Step, u64)>, StoreError> {
+        let sql = "SELECT step, count(*) AS many FROM
+                       (SELECT step FROM migrations UNION ALL SELECT step FROM vm_moves)
+                   WHERE step IN ('completed', 'cancelled') GROUP BY step";
+        self.run(move |connection| {
+            let read =
+                |row: &Row<'_>| Ok((parsed(row, "step")?, from_sql(row.get("many")?)));
+            connection
+                .prepare_cached(sql)?
+                .query_map([], read)?
+                .collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("count the migrations"))
+    }
+
     /// The latest that were completed as they were asked for, and that have one of these
     /// ends; the latest first.
     pub fn lessons(

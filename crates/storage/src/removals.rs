@@ -57,6 +57,7 @@ impl Storage {
         lock(&self.served).remove(&record.id);
         lock(&self.sockets).remove(&record.id);
         self.lookout.forget(record.id);
+        self.samples.forget_disk(record.id);
         self.forget_account(record);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
         let put_away = self.put_image_away(record, keep, is_served, held.as_deref());

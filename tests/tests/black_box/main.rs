@@ -26,6 +26,7 @@ mod killing;
 mod killing_parts;
 mod machines;
 mod meddling;
+mod metrics;
 mod mounts;
 mod moving;
 mod names_taken;

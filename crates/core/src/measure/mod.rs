@@ -10,6 +10,7 @@ pub mod probe;
 mod regression;
 mod slot;
 mod spread;
+mod steps;
 mod timeline;
 mod window;
 
@@ -20,5 +21,6 @@ pub use pattern::Pattern;
 pub use point::Point;
 pub use slot::{Side, Summary};
 pub use spread::Spread;
+pub use steps::{Steps, Timed};
 pub use timeline::Timeline;
 pub use window::{Traffic, Window};

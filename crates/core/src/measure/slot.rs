@@ -46,7 +46,7 @@ impl Slot {
             start: start.0,
             span_us: narrow(span_us),
             in_flight: short(window.in_flight.into()),
-            flushes: short(window.flushes),
+            flushes: short(window.flush.operations),
             reads: narrow(read.operations),
             writes: narrow(write.operations),
             read_size: per(read.bytes, read.operations),

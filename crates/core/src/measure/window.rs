@@ -1,6 +1,6 @@
 //! What happened in one window of time.
 
-use super::Spread;
+use super::{Spread, Steps};
 use crate::Nanos;
 
 /// Requests of one kind that were answered.
@@ -16,6 +16,8 @@ pub struct Traffic {
     pub queue: Nanos,
     /// The part of it that they were at the device.
     pub service: Nanos,
+    /// Their response times, counted in steps.
+    pub steps: Steps,
 }
 
 impl Traffic {
@@ -26,15 +28,21 @@ impl Traffic {
         self.response = self.response.plus(response);
         self.queue = self.queue.plus(queue);
         self.service = self.service.plus(service);
+        self.steps.record(response);
     }
 
     /// Adds another's requests.
     pub fn merge(&mut self, other: &Traffic) {
+        // Most windows have no requests of most kinds.
+        if other.operations == 0 {
+            return;
+        }
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.response = self.response.plus(other.response);
         self.queue = self.queue.plus(other.queue);
         self.service = self.service.plus(other.service);
+        self.steps.merge(&other.steps);
     }
 
     /// The mean of a sum of times; nothing of nothing.
@@ -60,7 +68,11 @@ pub struct Window {
     /// Their response times.
     pub response: Spread,
     /// Flushes that were answered.
-    pub flushes: u64,
+    pub flush: Traffic,
+    /// Discards and write-zeroes that were answered.
+    pub zero: Traffic,
+    /// Requests that were answered with an error.
+    pub errors: u64,
     /// Requests under way at its end: with no answers in it, they hang.
     pub in_flight: u32,
 }
@@ -122,7 +134,9 @@ impl Window {
         self.read.merge(&other.read);
         self.write.merge(&other.write);
         self.response.merge(&other.response);
-        self.flushes += other.flushes;
+        self.flush.merge(&other.flush);
+        self.zero.merge(&other.zero);
+        self.errors += other.errors;
     }
 
     fn per_second(&self, count: u64) -> f64 {

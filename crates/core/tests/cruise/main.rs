@@ -97,7 +97,8 @@ fn window(rate: f64, size: f64, response: f64, service: f64) -> Window {
     let (response, service) = (sum(response), sum(service));
     let queue = response.since(service);
     let bytes = (size * operations as f64) as u64;
-    let read = Traffic { operations, bytes, response, queue, service };
+    let read =
+        Traffic { operations, bytes, response, queue, service, ..Traffic::default() };
     Window { span: PERIOD, read, ..Window::default() }
 }
 

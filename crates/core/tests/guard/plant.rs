@@ -351,8 +351,8 @@ impl Plant {
                 operations,
                 bytes: operations * 8192,
                 response,
-                queue: Nanos(0),
                 service: response,
+                ..Traffic::default()
             };
         }
         let idle = Nanos((truth.idle * 1e9) as u64);

@@ -544,7 +544,9 @@ impl Core {
         }
         let queue = started.since(request.arrived);
         let took = Took { queue, service: cx.now.since(started) };
-        self.counters.answered(&request.op, result.is_ok(), took);
+        if !is_declined(&request.op, &result) {
+            self.counters.answered(&request.op, result.is_ok(), took);
+        }
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 
@@ -565,4 +567,11 @@ impl Core {
         self.leave_images(cx);
         self.images.is_empty()
     }
+}
+
+/// Whether a request was declined, as it asked to be: whoever asks for zeroes that must be
+/// fast writes them otherwise. That is neither an answer nor an error.
+fn is_declined(op: &ImageOp, result: &ImageResult) -> bool {
+    let fast = matches!(op, ImageOp::Zero { fast: true, .. });
+    fast && matches!(result, Err(Errno(libc::EOPNOTSUPP)))
 }

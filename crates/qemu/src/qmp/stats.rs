@@ -161,7 +161,7 @@ fn traffic(now: [u64; 3], before: [u64; 3]) -> Traffic {
     }
     let [operations, bytes, time] = more;
     let response = Nanos(time);
-    Traffic { operations, bytes, response, queue: Nanos(0), service: response }
+    Traffic { operations, bytes, response, service: response, ..Traffic::default() }
 }
 
 #[cfg(test)]

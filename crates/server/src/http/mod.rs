@@ -15,6 +15,7 @@ mod events;
 mod extract;
 mod hosts;
 mod loopback;
+mod metrics;
 mod migrations;
 mod page;
 mod plans;
@@ -51,6 +52,7 @@ use self::document::completed;
 pub use self::loopback::{Loopback, listen};
 pub use self::visitors::{Visitors, serve};
 use crate::Server;
+use crate::metrics::requests;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -86,6 +88,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(activity::list))
         .routes(routes!(sessions::show, sessions::open, sessions::end))
         .routes(routes!(sessions::link))
+        .routes(routes!(metrics::show))
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(datastores::probed))
@@ -158,6 +161,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(server.clone(), activity::enter))
+        .layer(from_fn_with_state(server.clone(), requests::count))
         .layer(DefaultBodyLimit::max(BODY_MOST))
         .with_state(server)
 }

@@ -9,11 +9,12 @@
 //! image it holds and of what was copied from and to it, so it is what its device did. A
 //! disk that moved counts where its image was at the time.
 //!
-//! Nothing is kept of what did nothing for a day.
+//! Nothing is kept of what did nothing for a day, but its total (`totals`).
 
 mod chart;
 mod device;
 mod look;
+mod totals;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -29,6 +30,7 @@ use sterna_os::lock;
 pub use self::chart::Subject;
 use self::device::DeviceLine;
 pub use self::look::load;
+pub use self::totals::{Total, Totals};
 
 /// How often.
 pub const EVERY: Duration = Duration::from_millis(100);
@@ -104,6 +106,7 @@ struct Table {
     classes: Rows<ClassId>,
     datastores: Rows<String>,
     devices: HashMap<String, DeviceLine>,
+    totals: Totals,
 }
 
 /// Timelines by what they are of.
@@ -171,6 +174,7 @@ impl Samples {
         let mut table = lock(&self.table);
         table.datastores.0.remove(datastore);
         table.devices.remove(datastore);
+        table.totals.datastores.remove(datastore);
     }
 
     /// Enters a tick that ends now, and tells who listens.
@@ -198,6 +202,7 @@ impl Table {
         let mut datastores: HashMap<&str, Joined> = HashMap::new();
         for Sample { disk, datastore, class, window } in &tick.disks {
             self.disks.push(*disk, now, window);
+            self.totals.disks.entry(*disk).or_default().add(now, window);
             all.join(window);
             let class = class.unwrap_or(ClassId::OTHERS);
             classes.entry(class).or_default().join(window);
@@ -213,10 +218,14 @@ impl Table {
             self.all.push(now, &window);
         }
         for (class, joined) in classes {
-            self.classes.push(class, now, &joined.0.unwrap_or_default());
+            let window = joined.0.unwrap_or_default();
+            self.totals.classes.entry(class).or_default().add(now, &window);
+            self.classes.push(class, now, &window);
         }
         for (datastore, joined) in datastores {
             let window = joined.0.unwrap_or_default();
+            let total = self.totals.datastores.entry(datastore.to_owned());
+            total.or_default().add(now, &window);
             self.datastores.push(datastore.to_owned(), now, &window);
             let device = self.devices.entry(datastore.to_owned()).or_default();
             device.add(now, &window);
