@@ -12,6 +12,8 @@ export class Refusal extends Error {
   }
 }
 
+const COMMAND_MOST = 500;
+
 /** Called when the daemon no longer knows the session. */
 export const onLogout: { call: () => void } = { call: () => {} };
 
@@ -20,12 +22,24 @@ export function path(strings: TemplateStringsArray, ...names: (string | number)[
   return strings.reduce((whole, part, at) => whole + encodeURIComponent(names[at - 1]!) + part);
 }
 
-async function ask<T>(method: string, where: string, body?: unknown): Promise<T> {
+/** A command as a header can carry it: printable ASCII, and not too long. */
+export function header(command: string): string {
+  // Half of a surrogate pair is no character, and cannot be encoded.
+  const whole = command.replace(/\p{Surrogate}/gu, "?");
+  const plain = whole.replace(/[^\x20-\x7e]|%/gu, encodeURIComponent);
+  return plain.slice(0, COMMAND_MOST);
+}
+
+async function ask<T>(method: string, where: string, body?: unknown, command?: string): Promise<T> {
   const init: RequestInit = { method, credentials: "same-origin", cache: "no-store" };
+  const headers: Record<string, string> = {};
   if (body !== undefined) {
     init.body = JSON.stringify(body);
-    init.headers = { "content-type": "application/json" };
+    headers["content-type"] = "application/json";
   }
+  // The log of what was done names the command that somebody saw.
+  if (command) headers["sterna-command"] = header(command);
+  init.headers = headers;
   const answer = await fetch(where, init).catch(() => {
     throw new Refusal(0, "unavailable", "The daemon does not answer.", "");
   });
@@ -39,6 +53,7 @@ async function ask<T>(method: string, where: string, body?: unknown): Promise<T>
 /** Asks for something. Changes nothing. */
 export const get = <T>(where: string) => ask<T>("GET", where);
 
-/** Has something done. */
-export const send = <T>(method: "POST" | "PUT" | "PATCH" | "DELETE", where: string, body?: unknown) =>
-  ask<T>(method, where, body);
+type Method = "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** Has something done; `command` is the command line that it stands for. */
+export const send = <T>(method: Method, where: string, body?: unknown, command?: string) => ask<T>(method, where, body, command);

@@ -42,6 +42,7 @@ export type Top = Schemas["Top"] & { matched?: number };
 export type TopRow = Schemas["TopRow"];
 export type Transfer = Schemas["Transfer"];
 export type Vm = Schemas["Vm"];
+export type VmDisk = Schemas["VmDisk"];
 export type Warning = Schemas["Warning"];
 
 /** Who is logged in, and where. */
@@ -65,8 +66,8 @@ export interface Activity {
   seq: number;
   at_ms: number;
   who: string;
-  what: string;
-  about: string;
+  /** `disk db`; nothing if it is the daemon itself. */
+  about: string | null;
   text: string;
   command?: string | null;
   ok: boolean;

@@ -71,20 +71,19 @@ export function options(look: Look, width: number): uPlot.Options {
     ],
     series: [
       {},
-      ...look.lines.map((line, at): uPlot.Series => ({
+      ...look.lines.map((line): uPlot.Series => ({
         label: line.label,
         stroke: () => colour(line.colour),
         width: 1.25,
         ...(line.dashed ? { dash: [4, 3] } : {}),
-        ...(line.fill ? { fill: () => opaque(line.colour, 0.16) } : {}),
+        ...(line.fill === "ground" ? { fill: () => opaque(line.colour, 0.16) } : {}),
         fillTo: (plot) => (look.log ? (plot.scales.y?.min ?? LEAST) : 0),
         points: { show: false },
         spanGaps: false,
-        ...(at < 0 ? { show: false } : {}),
       })),
     ],
     bands: look.lines.flatMap((line, at) =>
-      line.fill === "band" && at > 0 ? [{ series: [at + 1, at] as [number, number], fill: () => opaque(line.colour, 0.16) }] : [],
+      line.fill === "band" && at > 0 ? [{ series: [at, at + 1] as [number, number], fill: () => opaque(line.colour, 0.16) }] : [],
     ),
     cursor: {
       sync: { key: look.group, setSeries: false },

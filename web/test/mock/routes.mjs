@@ -128,7 +128,7 @@ function changeMove(world, id, what, body) {
   if (what === "cancel") Object.assign(move, { state: "cancelled", ended: Math.floor(Date.now() / 1000), reason: null, hint: null });
   if (what === "rate") move.rate = body.rate ?? null;
   if (what === "guard") move.guard = { asked: body, state: "learning" };
-  world.tell("root (uid 0)", `move-${what}`, `disk ${move.disk}`, `The move of disk ${move.disk}: ${what}.`, `sterna migration ${what} ${id}`);
+  world.tell("root (uid 0)", `disk ${move.disk}`, `The move of disk ${move.disk}: ${what}.`, `sterna migration ${what} ${id}`);
   return { body: move };
 }
 
@@ -141,7 +141,7 @@ function start(world, body) {
   const guard = keep || p99_us || window || idle_only ? { asked: { keep, p99_us, window, idle_only, finish_by: finish_by ? Math.floor(Date.now() / 1000) + 3600 : null }, state: "learning" } : null;
   const move = world.move(id, disk.name, disk.datastore, body.to, 8 * GIB, { rate: body.rate ?? null, verify: body.verify ?? true, keep_source: body.keep_source ?? false, guard, started: Math.floor(Date.now() / 1000), progress: { total: 8 * GIB, synced: 0, copied: 0, verified: null, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20 }, predicted: predict(world, body).body?.predicted ?? null });
   world.migrations.push(move);
-  world.tell("dashboard", "move-begun", `disk ${disk.name}`, `Disk ${disk.name} is being moved from ${disk.datastore} to ${body.to}.`, `sterna migrate ${disk.name} --to ${body.to}`);
+  world.tell("dashboard", `disk ${disk.name}`, `Disk ${disk.name} is being moved from ${disk.datastore} to ${body.to}.`, `sterna migrate ${disk.name} --to ${body.to}`);
   return { body: move };
 }
 
@@ -161,7 +161,7 @@ export function answer(world, method, path, query, body) {
     case "DELETE disks/_":
       if (!disk()) return missing("disk");
       world.disks = world.disks.filter((one) => one.name !== name);
-      world.tell("dashboard", "disk-removed", `disk ${name}`, `Disk ${name} was removed.`, `sterna disk remove ${name}`);
+      world.tell("dashboard", `disk ${name}`, `Disk ${name} was removed.`, `sterna disk remove ${name}`);
       return { body: { name, image_kept: false } };
     case "GET datastores": return { body: world.datastores };
     case "GET datastores/_": return { body: world.datastores.find((one) => one.name === name) ?? null };

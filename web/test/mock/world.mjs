@@ -92,9 +92,9 @@ export class World {
   }
 
   /** An entry of the log of what was done. */
-  tell(who, what, about, text, command = null, ok = true, atMs = Date.now()) {
+  tell(who, about, text, command = null, ok = true, atMs = Date.now()) {
     this.seq += 1;
-    const entry = { seq: this.seq, at_ms: atMs, who, what, about, text, command, ok };
+    const entry = { seq: this.seq, at_ms: atMs, who, about, text, command, ok };
     this.activities.push(entry);
     return entry;
   }
@@ -102,11 +102,11 @@ export class World {
   begin() {
     if (this.empty) return;
     const ago = (minutes) => Date.now() - minutes * 60_000;
-    this.tell("sterna", "policy-in-force", "policy 2", "Policy 2 of class gold is in force.", null, true, ago(600));
-    this.tell("root (uid 0)", "move-begun", "disk db", "Disk db is being moved from fast to slow.", "sterna migrate db --to slow --keep 97%", true, ago(5));
-    this.tell("dashboard", "move-refused", "disk log", "Disk log was not moved: datastore tiny cannot be used.", "sterna migrate log --to tiny", false, ago(4));
-    this.tell("sterna", "move-paused", "disk vm-0007", "The move of disk vm-0007 is paused: the destination is full (ENOSPC).", null, false, ago(3));
-    for (let at = 0; at < 30; at += 1) this.tell("sterna", "storage-drs-looked", "storage-drs", "Storage DRS looked: 1 datastore is over a bound.", null, true, ago(200 - at * 6));
+    this.tell("sterna", "policy 2", "Policy 2 of class gold is in force.", null, true, ago(600));
+    this.tell("root (uid 0)", "disk db", "Disk db is being moved from fast to slow.", "sterna migrate db --to slow --keep 97%", true, ago(5));
+    this.tell("dashboard", "disk log", "Disk log was not moved: datastore tiny cannot be used.", "sterna migrate log --to tiny", false, ago(4));
+    this.tell("sterna", "disk vm-0007", "The move of disk vm-0007 is paused: the destination is full (ENOSPC).", null, false, ago(3));
+    for (let at = 0; at < 30; at += 1) this.tell("sterna", null, "Storage DRS looked: 1 datastore is over a bound.", null, true, ago(200 - at * 6));
     this.activities.sort((a, b) => a.at_ms - b.at_ms).forEach((entry, at) => (entry.seq = at + 1));
     this.seq = this.activities.length;
   }
@@ -143,7 +143,7 @@ export class World {
     move.progress = null;
     const its = this.disks.find((disk) => disk.name === move.disk);
     if (its) its.datastore = move.to;
-    this.tell("sterna", "disk-moved", `disk ${move.disk}`, `Disk ${move.disk} has moved from ${move.from} to ${move.to}.`);
+    this.tell("sterna", `disk ${move.disk}`, `Disk ${move.disk} has moved from ${move.from} to ${move.to}.`);
   }
 
   /** The rows of `top`. */
