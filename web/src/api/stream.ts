@@ -22,6 +22,8 @@ const LOCK = "sterna-stream";
 const NAMES = ["hello", "status", "top", "migrations", "activity", "tick"];
 /** How long a change of what is wanted may settle: a scroll changes it many times. */
 const SETTLE_MS = 120;
+/** The first screen says what it shows before the stream is opened. */
+const FIRST_MS = 5;
 const AGAIN_MS = 1_000;
 
 export class Stream {
@@ -66,7 +68,7 @@ export class Stream {
     else this.say({ kind: "want", tab: this.tab, query });
   }
 
-  /** Whether the stream's rows are those that this tab wants. Else it has to ask by itself. */
+  /** Comes back, or goes, as the tab is seen or hidden. */
   private turn(): void {
     if (document.hidden) {
       this.leave();
@@ -133,7 +135,7 @@ export class Stream {
 
   private reopen(): void {
     clearTimeout(this.settle);
-    this.settle = setTimeout(() => this.open(), this.source ? SETTLE_MS : 0);
+    this.settle = setTimeout(() => this.open(), this.source ? SETTLE_MS : FIRST_MS);
   }
 
   private open(): void {

@@ -26,6 +26,8 @@ export interface Look {
   lines: Line[];
   format: (value: number) => string;
   log: boolean;
+  /** Whether the axis goes by powers of two, as bytes do. */
+  binary: boolean;
   height: number;
   group: string;
   marks: () => Mark[];
@@ -36,6 +38,14 @@ export interface Look {
 const FONT = "11px system-ui, sans-serif";
 /** A logarithm has no zero: what is less is drawn here. */
 const LEAST = 0.01;
+
+/** Steps of an axis of bytes. */
+const POWERS = Array.from({ length: 50 }, (_, at) => 2 ** at);
+
+/** A label without zeros that say nothing: `10 ms`, `5 ms`, `0.25 ms`. */
+function short(label: string): string {
+  return label.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
 
 /** Values as they are drawn. */
 export function drawn(line: Line, log: boolean): (number | null)[] {
@@ -66,7 +76,8 @@ export function options(look: Look, width: number): uPlot.Options {
       {
         ...text,
         size: 66,
-        values: (_, splits) => splits.map((value) => (value === null || (look.log && !isDecade(value)) ? "" : look.format(value))),
+        ...(look.binary ? { incrs: POWERS } : {}),
+        values: (_, splits) => splits.map((value) => (value === null || (look.log && !isDecade(value)) ? "" : short(look.format(value)))),
       },
     ],
     series: [

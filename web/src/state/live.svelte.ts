@@ -10,17 +10,13 @@ import { inventory } from "./inventory.svelte.ts";
 const ACTIVITY_KEPT = 500;
 const clock = new DaemonClock();
 
-interface Said {
-  status: Status | null;
-  migrations: Migration[] | null;
-  activity: Activity[];
-  version: string;
-  /** Counts the daemon's starts that were seen: what was asked before is asked again. */
-  generation: number;
-  zone: string | null;
-}
-
-let said = $state.raw<Said>({ status: null, migrations: null, activity: [], version: "", generation: 0, zone: null });
+// Each by itself, so that what depends on one does not follow the others.
+let status = $state.raw<Status | null>(null);
+let migrations = $state.raw<Migration[] | null>(null);
+let activities = $state.raw<Activity[]>([]);
+let version = $state("");
+let generation = $state(0);
+let zone = $state<string | null>(null);
 let now = $state(Date.now());
 let heardMs = $state<number | null>(null);
 let awaySince = $state<number | null>(null);
@@ -41,7 +37,7 @@ export const live = {
     return heardMs;
   },
   get status() {
-    return said.status;
+    return status;
   },
   /** The rows that were asked for, and when they were measured (`at_ms`). */
   get top() {
@@ -51,27 +47,28 @@ export const live = {
     return top?.query ?? null;
   },
   get migrations() {
-    return said.migrations ?? NO_MOVES;
+    return migrations ?? NO_MOVES;
   },
   get knowsMigrations() {
-    return said.migrations !== null;
+    return migrations !== null;
   },
   get activity() {
-    return said.activity;
+    return activities;
   },
   /** Since when the daemon says nothing, or nothing while it does. */
   get awaySince() {
     return awaySince;
   },
   get version() {
-    return said.version;
+    return version;
   },
+  /** Counts the daemon's starts that were seen: what was asked before is asked again. */
   get generation() {
-    return said.generation;
+    return generation;
   },
   /** The daemon's time zone. */
   get zone() {
-    return said.zone;
+    return zone;
   },
 };
 
@@ -80,10 +77,6 @@ let heardAt = 0;
 let wanted: Query | null = null;
 let served = 0;
 let asking = false;
-
-function change(changes: Partial<Said>): void {
-  said = { ...said, ...changes };
-}
 
 function daemonNow(): number {
   return clock.now(performance.now(), Date.now());
@@ -105,10 +98,10 @@ function onEvent(event: Event): void {
       hello(data as Hello);
       break;
     case "status":
-      change({ status: data as Status });
+      status = data as Status;
       break;
     case "migrations":
-      change({ migrations: data as Migration[] });
+      migrations = data as Migration[];
       break;
     case "top":
       if (wanted && event.query && covers(event.query, wanted)) {
@@ -129,25 +122,26 @@ function hello(from: Hello): void {
   heard(from.now_ms);
   if (daemon && daemon !== from.daemon) {
     // Another daemon may have another page.
-    if (said.version && said.version !== from.version) location.reload();
+    if (version && version !== from.version) location.reload();
     top = null;
-    change({ generation: said.generation + 1, activity: [] });
+    generation += 1;
+    activities = [];
   }
   daemon = from.daemon;
-  change({ version: from.version });
-  if (said.zone === null) {
+  version = from.version;
+  if (zone === null) {
     get<Explanation>(path`/v1/classes/${"migration"}/explanation`)
-      .then((found) => change({ zone: found.time_zone ?? "UTC" }))
+      .then((found) => (zone = found.time_zone ?? "UTC"))
       .catch(() => {});
   }
 }
 
 function activity(more: Activity[]): void {
-  const known = new Set(said.activity.map((one) => one.seq));
+  const known = new Set(activities.map((one) => one.seq));
   const fresh = more.filter((one) => !known.has(one.seq));
   if (fresh.length === 0) return;
-  const all = [...fresh, ...said.activity].sort((a, b) => b.seq - a.seq);
-  change({ activity: all.slice(0, ACTIVITY_KEPT) });
+  const all = [...fresh, ...activities].sort((a, b) => b.seq - a.seq);
+  activities = all.slice(0, ACTIVITY_KEPT);
 }
 
 let stream: Stream | null = null;

@@ -24,8 +24,11 @@ onLogout.call = () => {
   state = { kind: "out", words: "The session has ended.", hint: "" };
 };
 
-/** Exchanges the one-time link of the address for a cookie, or asks for the session there is. */
-export async function logIn(): Promise<void> {
+/**
+ * Exchanges the one-time link of the address for a cookie, or asks for the session there is;
+ * `then` begins what comes first.
+ */
+export async function logIn(then: () => void): Promise<void> {
   const link = /^#link=([^&]+)/.exec(location.hash)?.[1];
   // The link is dead after this, and no history keeps it.
   if (link) history.replaceState(null, "", location.pathname + location.search);
@@ -33,6 +36,7 @@ export async function logIn(): Promise<void> {
     const who = link
       ? await send<Session>("POST", "/v1/session", { link: decodeURIComponent(link) })
       : await get<Session>("/v1/session");
+    then();
     state = { kind: "in", who };
   } catch (error) {
     const refusal = error instanceof Refusal ? error : null;
@@ -41,7 +45,7 @@ export async function logIn(): Promise<void> {
       return;
     }
     state = { kind: "out", words: refusal?.message ?? String(error), hint: "" };
-    setTimeout(() => void logIn(), 1_000);
+    setTimeout(() => void logIn(then), 1_000);
   }
 }
 
