@@ -193,7 +193,7 @@ export function answer(world, method, path, query, body) {
     case "GET plans/_": return { body: site.plans(world).find((one) => one.id === Number(name)) };
     case "POST plans/_/pause": case "POST plans/_/resume": case "POST plans/_/apply": case "POST plans/_/cancel": return { body: site.plans(world)[0] };
     case "GET hosts": return { body: world.empty ? [] : site.hosts() };
-    case "GET drs": return { body: site.drs().status };
+    case "GET drs": return { body: world.empty ? { ...site.drs().status, hosts: [], vms: [] } : site.drs().status };
     case "GET drs/_": return { body: name === "recommendations" ? site.drs().advice : site.transfers() };
     case "POST drs/_": return { body: [site.transfers()[1]] };
     case "GET drs/_/" + more: return { body: { goal: "cpu", recommended: null, vm: site.drs().status.vms[0], hosts: [{ host: "a", may: true, reason: "the VM is there" }, { host: "b", may: false, reason: "its disk db is being moved" }] } };
