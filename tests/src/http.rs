@@ -20,6 +20,19 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The answer in these bytes.
+    #[track_caller]
+    pub fn read(answer: &[u8]) -> Reply {
+        let answer = String::from_utf8_lossy(answer);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Reply {
+            status: status.expect("a status"),
+            head: head.to_lowercase(),
+            body: body.into(),
+        }
+    }
+
     /// Its body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -53,12 +66,5 @@ pub fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Reply {
     while let Ok(count @ 1..) = stream.read(&mut bytes) {
         answer.extend_from_slice(&bytes[..count]);
     }
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    Reply {
-        status: status.expect("a status"),
-        head: head.to_lowercase(),
-        body: body.into(),
-    }
+    Reply::read(&answer)
 }

@@ -5,10 +5,11 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
+    ("dashboard", &[]),
     ("engine", &["core", "nbd"]),
     ("qemu", &["core"]),
     ("workload", &["core", "nbd"]),
@@ -37,7 +38,7 @@ const SERVICES: [(&str, &[&str]); 6] = [
     ("machines", &["moves", "qemu"]),
     ("service-levels", &["moves"]),
     ("planner", &["machines", "service-levels"]),
-    ("server", &["planner"]),
+    ("server", &["planner", "dashboard"]),
     ("daemon", &["server", "engine"]),
 ];
 

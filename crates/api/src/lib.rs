@@ -9,6 +9,7 @@
 //! there is no login. `paths` says where that socket is unless told otherwise.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod advice;
 mod class;
 mod client;
@@ -21,6 +22,7 @@ mod goal;
 mod guard;
 mod host;
 mod image;
+mod live;
 mod migration;
 mod name;
 pub mod paths;
@@ -31,11 +33,13 @@ mod prediction;
 mod printable;
 mod recovery;
 mod rule;
+mod session;
 mod stats;
 mod status;
 mod storage_drs;
 mod task;
 mod tile_file;
+mod timeline;
 mod top;
 mod transfer;
 mod vm;
@@ -45,6 +49,7 @@ fn yes() -> bool {
     true
 }
 
+pub use activity::{Activities, Activity};
 pub use advice::{Advice, AdviceKind, Advised, Nature, SeenDisk};
 pub use class::{
     Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,
@@ -68,6 +73,7 @@ pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
 pub use image::{DatastoreImage, DatastoreImages, ImageUse};
+pub use live::{Hello, Tick};
 pub use migration::{
     Migration, MigrationState, Places, Progress, Report, ResumeMigration, SetRate, Span,
     StartMigration,
@@ -88,6 +94,7 @@ pub use prediction::{
 pub use printable::{is_printable, printable, printable_line};
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use rule::{AddRule, Rule, RuleKind};
+pub use session::{CreateDashboardLink, DashboardLink, OpenSession, Role, Session};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Connections, Counts, Io, OpenFiles, Status, Warning};
 pub use storage_drs::{
@@ -98,6 +105,7 @@ pub use storage_drs::{
 };
 pub use task::{Task, TaskState};
 pub use tile_file::{BadTiles, TileFile};
+pub use timeline::{Columns, Timeline};
 pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 pub use transfer::{
     StartTransfer, Transfer, TransferProgress, TransferReport, TransferState,

@@ -158,6 +158,10 @@ pub struct Top {
     pub migrations: u64,
     /// All disks together, without copies.
     pub total: Load,
-    /// All of them, by name; the idle ones, too.
+    /// All of them, by name; the idle ones, too. In the stream of live figures: those that
+    /// were asked for, in the order that was asked for.
     pub rows: Vec<TopRow>,
+    /// In the stream of live figures: how many rows the filter lets through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<u64>,
 }

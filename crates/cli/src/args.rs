@@ -5,10 +5,12 @@ use sterna_console::output::WIDTH;
 #[cfg(feature = "lab")]
 use sterna_lab::LabCommand;
 
+use crate::commands::activity::ActivityArgs;
 use crate::commands::advise::AdviseArgs;
 #[cfg(feature = "bench")]
 use crate::commands::bench::BenchCommand;
 use crate::commands::class::ClassCommand;
+use crate::commands::dashboard::DashboardArgs;
 use crate::commands::datastore::DatastoreCommand;
 use crate::commands::disk::DiskCommand;
 use crate::commands::drs::DrsCommand;
@@ -45,7 +47,8 @@ Examples:
   sterna plan evacuate slow --to fast --by \"Sun 06:00\" --keep 97%
   sterna storage-drs set --automation full
   sterna drs recommend
-  sterna top --by class";
+  sterna top --by class
+  sterna dashboard --print";
 
 /// Moves disks of running VMs between storage systems.
 #[derive(Debug, Parser)]
@@ -106,6 +109,10 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Show the load of disks, classes or datastores live
     Top(TopArgs),
+    /// Open the dashboard in a browser on this host
+    Dashboard(DashboardArgs),
+    /// List what was done, by whom, and what the daemon decided
+    Activity(ActivityArgs),
     /// Run experiments with a separate daemon
     #[cfg(feature = "lab")]
     #[command(subcommand)]

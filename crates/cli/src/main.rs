@@ -30,8 +30,8 @@ use sterna_console::table::wrap;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    advise, class, datastore, disk, drs, host, migrate, migration, plan, policy, predict,
-    serve, status, storage_drs, top, vm,
+    activity, advise, class, dashboard, datastore, disk, drs, host, migrate, migration,
+    plan, policy, predict, serve, status, storage_drs, top, vm,
 };
 
 fn main() -> ExitCode {
@@ -88,6 +88,8 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Serve(args) => serve::run(args, cli.socket, output),
         Command::Datastore(command) => datastore::run(command, &link, output),
         Command::Disk(command) => disk::run(command, &link, output),
+        Command::Activity(args) => activity::run(&args, &link, output),
+        Command::Dashboard(args) => dashboard::run(args, &link, output),
         Command::Advise(args) => advise::run(&args, &link, output),
         Command::Predict(args) => predict::run(args, &link, output),
         Command::Migrate(args) => migrate::run(args, &link, output),

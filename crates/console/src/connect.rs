@@ -42,7 +42,7 @@ impl Link {
     /// The daemon on this socket, or on the one that this user's daemon has.
     pub fn new(socket: Option<PathBuf>, output: Output) -> Self {
         let socket = socket.unwrap_or_else(|| caller().socket());
-        let mut client = Client::new(socket);
+        let mut client = Client::new(socket).for_command(command_line());
         if !output.is_json() {
             client = client.for_people();
         }
@@ -69,6 +69,30 @@ impl Link {
     ) -> anyhow::Result<T> {
         block_on(work(&self.client))
     }
+}
+
+/// The longest command line that the daemon is told, in bytes.
+const LINE_MOST: usize = 500;
+
+/// What was typed, as far as the daemon is told: without where the program and the daemon's
+/// socket are.
+fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    let quoted = words.map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%@,+".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        }
+    });
+    let mut line = "sterna".to_owned();
+    for word in quoted {
+        line.push(' ');
+        line.push_str(&word);
+    }
+    let end = line.char_indices().map(|(at, _)| at).nth(LINE_MOST);
+    line.truncate(end.unwrap_or(line.len()));
+    line
 }
 
 /// Says to a person that the daemon has not answered yet, and takes that back.

@@ -5,7 +5,9 @@
 //! So some stretches are read of the first place, of the second, and of the first again.
 //!
 //! **Rule.** One stretch that differs proves two places: if the first place said the same
-//! before and after, no write of its application came between. Without such a stretch, one
+//! before and after, no write of its application came between. That is so only if the
+//! application does not write the same thing again, so a stretch counts if it differs in the
+//! same way [`PROOFS`] times in a row ([`proves_apart`]). Without such a stretch, one
 //! that is equal and not all zeroes makes them [`Kinship::Alike`]. That is no proof: an old
 //! copy of the disk is alike, too. If all that is equal is zeroes, or changed while it was
 //! read, nothing is known.
@@ -44,9 +46,31 @@ pub fn judge(readings: &[Reading]) -> Kinship {
     }
 }
 
+/// So many readings of a stretch must say the same.
+pub const PROOFS: usize = 4;
+
+/// Whether readings of one stretch, one after the other, prove two places: each differs, and
+/// all are the same.
+pub fn proves_apart(readings: &[Reading]) -> bool {
+    let first = readings.first();
+    readings.len() >= PROOFS
+        && readings.iter().all(|it| it.before == it.after && it.before != it.other)
+        && readings.iter().all(|it| Some(it) == first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_that_is_written_by_turns_proves_nothing() {
+        let apart = vec![read(1, 2, 1); PROOFS];
+        assert!(proves_apart(&apart) && !proves_apart(&apart[1..]));
+        let by_turns: Vec<Reading> = (0..PROOFS)
+            .map(|at| if at % 2 == 0 { read(1, 2, 1) } else { read(2, 1, 2) })
+            .collect();
+        assert!(!proves_apart(&by_turns));
+    }
 
     fn read(before: u8, other: u8, after: u8) -> Reading {
         let [before, other, after] = [before, other, after].map(|byte| vec![byte; 8]);

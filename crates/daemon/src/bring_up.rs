@@ -3,7 +3,8 @@
 //!
 //! Each disk is brought up on its own, as soon as its own datastore is open: one
 //! that hangs keeps its own disks waiting and no others. The order for a disk is fixed: a
-//! commit whose record is there is settled; a switch-over that may have sealed the
+//! commit whose record is there is settled; a disk of which another datastore has a newer
+//! image is not served; a switch-over that may have sealed the
 //! destination is fenced *before* the source is served, and the image is served only if
 //! its sidecar says that it is the expected one. What does not fit is reported, never guessed.
 
@@ -149,6 +150,9 @@ impl Daemon {
         let disk = self.storage.disk_record(&disk.name)?;
         let handle = self.storage.handle(&disk.datastore)?;
         handle.open()?;
+        if migration.is_none() {
+            self.storage.check_is_newest(&disk, &handle)?;
+        }
         let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.
         let disk = self.storage.disk_record(&disk.name)?;

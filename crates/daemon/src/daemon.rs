@@ -23,9 +23,10 @@ use sterna_os::clock;
 use sterna_planner::Planner;
 use sterna_runtime::log::Log;
 use sterna_runtime::tasks::Tasks;
-use sterna_server::Server;
 use sterna_server::http::Visitors;
+use sterna_server::{Dashboard, Live, Server};
 use sterna_service_levels::ServiceLevels;
+use sterna_state::ActivityLog;
 use sterna_storage::{DiskUser, Storage};
 
 /// The daemon.
@@ -39,10 +40,18 @@ pub(crate) struct Daemon {
     pub(crate) tasks: Arc<Tasks>,
 }
 
+/// What people see of the daemon besides its services.
+pub(crate) struct Seen {
+    pub(crate) log: Log,
+    pub(crate) visitors: Arc<Visitors>,
+    pub(crate) activity: ActivityLog,
+    pub(crate) live: Live,
+}
+
 impl Daemon {
     /// The services, which know each other, over storage of which nothing is open yet. To
     /// be called where there is a runtime.
-    pub(crate) fn new(storage: Storage, log: Log, visitors: Arc<Visitors>) -> Self {
+    pub(crate) fn new(storage: Storage, seen: Seen) -> Self {
         let storage = Arc::new(storage);
         let moves = Arc::new(Moves::new(storage.clone()));
         let machines = Arc::new(Machines::new(storage.clone(), moves.clone()));
@@ -70,8 +79,11 @@ impl Daemon {
             levels: levels.clone(),
             planner: planner.clone(),
             tasks: tasks.clone(),
-            log,
-            visitors,
+            log: seen.log,
+            visitors: seen.visitors,
+            activity: seen.activity,
+            live: seen.live,
+            dashboard: Dashboard::default(),
             started: clock::now(),
         });
         Daemon { storage, moves, machines, levels, planner, server, tasks }

@@ -17,17 +17,18 @@ use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
 use sterna_planner::{drs, plans, storage_drs};
 use sterna_runtime::tasks::Task;
-use sterna_server::http;
+use sterna_server::activity::entry;
 use sterna_server::http::Visitors;
+use sterna_server::{Live, http};
 use sterna_service_levels::ServiceLevels;
-use sterna_state::Store;
+use sterna_state::{ActivityLog, Store};
 use sterna_storage::datastores::make_directory;
 use sterna_storage::places::{NbdPlace, Places};
 use sterna_storage::{Held, Storage, hours, lookout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Seen};
 use crate::settings::Settings;
 use crate::{boot, retry, systemd};
 
@@ -111,7 +112,11 @@ impl Running {
         let visitors = Arc::new(Visitors::at_most(descriptors.of_api()));
         let (held, gone) = mpsc::channel();
         let storage = Storage::new(store, engine, boot, places, descriptors, held);
-        let daemon = Arc::new(Daemon::new(storage, settings.log, visitors));
+        let activity = ActivityLog::open(&storage.places.state.join("activity.db"))?;
+        let kept = activity.clone();
+        settings.notes.listen(move |note| kept.enter(entry(note)));
+        let seen = Seen { log: settings.log, visitors, activity, live: Live::new()? };
+        let daemon = Arc::new(Daemon::new(storage, seen));
         // Whoever comes in finds it in force.
         daemon.levels.reload()?;
         daemon.levels.switch_policies();
@@ -133,6 +138,9 @@ impl Running {
         daemon.planner.resume_plans()?;
         for task in tasks_of(&daemon) {
             daemon.tasks.start(task)?;
+        }
+        if let Some(address) = settings.dashboard {
+            http::listen(&daemon.server, Some(address))?;
         }
         let running = Running { daemon, gone, api, _bound: bound, _lock: lock };
         running.announce();
@@ -185,6 +193,8 @@ impl Running {
         systemd::ready();
         stop.await;
         systemd::stopping();
+        self.daemon.server.live.end();
+        self.daemon.server.dashboard.loopback.close();
         if let Some(watched) = watched {
             // It has a share of the daemon.
             watched.abort();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 pub use sterna_engine::IoChoice;
 use sterna_runtime::log::Log;
+use sterna_runtime::notes::Notes;
 
 /// What `sterna serve` says.
 #[derive(Clone, Debug)]
@@ -19,6 +20,11 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// How to do I/O.
     pub io: IoChoice,
+    /// Where the dashboard is served: an address of this host. Without it a port is chosen
+    /// when the first link is asked for.
+    pub dashboard: Option<SocketAddr>,
+    /// What the log says, for those who keep it.
+    pub notes: Notes,
     /// The log, as far as the daemon is to say how it fares.
     pub log: Log,
 }

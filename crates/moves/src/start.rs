@@ -63,6 +63,7 @@ impl Moves {
         self.check_may_move(&disk, request)?;
         let placing = self.storage.placing(&to);
         let store = self.check_takes(&disk, &to, request.provision)?;
+        self.storage.check_is_nowhere_else(&to, &store, placing.as_ref())?;
         let lately = self.storage.samples.of_disk(disk.id, RECENT);
         let (forecast, experience) = self.forecast(&disk, request, &guard, &lately);
         let before = summarized(&lately);

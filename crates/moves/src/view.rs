@@ -30,6 +30,21 @@ impl Moves {
         Ok(all)
     }
 
+    /// The migrations that have not ended, or not before that moment (seconds since 1970).
+    pub fn list_recent(&self, since: u64) -> Result<Vec<Migration>> {
+        let is_recent = |ended: Option<u64>| ended.is_none_or(|ended| ended >= since);
+        let mut records = self.migration_records()?;
+        records.retain(|record| is_recent(record.ended));
+        let mut all: Vec<Migration> =
+            records.into_iter().map(|record| self.view(record)).collect();
+        self.movers.ask(|mover| {
+            all.extend(mover.list()?.into_iter().filter(|it| is_recent(it.ended)));
+            Ok(())
+        })?;
+        all.sort_by_key(|migration| migration.id);
+        Ok(all)
+    }
+
     /// One migration.
     pub fn show_migration(&self, id: u64) -> Result<Migration> {
         match self.by_mover(|mover| mover.show(id))? {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod log;
+pub mod notes;
 pub mod tasks;
 pub mod threads;
 pub mod users;

@@ -4,14 +4,18 @@
 //! below knows the server.
 #![forbid(unsafe_code)]
 
+mod access;
+pub mod activity;
 mod disks;
 pub mod http;
+mod live;
 mod reconnecting;
 mod status;
+mod timelines;
 mod top;
 mod warnings;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sterna_machines::Machines;
 use sterna_moves::Moves;
@@ -19,9 +23,12 @@ use sterna_planner::Planner;
 use sterna_runtime::log::Log;
 use sterna_runtime::tasks::Tasks;
 use sterna_service_levels::ServiceLevels;
+use sterna_state::ActivityLog;
 use sterna_storage::Storage;
 
-use self::http::Visitors;
+use self::access::{Links, Sessions};
+use self::http::{Loopback, Visitors};
+pub use self::live::Live;
 
 /// What answers requests of the API.
 pub struct Server {
@@ -41,6 +48,21 @@ pub struct Server {
     pub log: Log,
     /// Who is connected to the API.
     pub visitors: Arc<Visitors>,
+    /// What was done, and by whom.
+    pub activity: ActivityLog,
+    /// Who is told of live figures.
+    pub live: Live,
+    /// Who looks at the dashboard, and from where.
+    pub dashboard: Dashboard,
     /// When the daemon was started (seconds since 1970).
     pub started: u64,
+}
+
+/// The dashboard's way in, and who has come.
+#[derive(Debug, Default)]
+pub struct Dashboard {
+    /// The listener for browsers.
+    pub loopback: Loopback,
+    links: Mutex<Links>,
+    sessions: Mutex<Sessions>,
 }

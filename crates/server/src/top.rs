@@ -59,6 +59,7 @@ impl Server {
             migrations: self.moves.count(),
             total: load(&look.all()),
             rows,
+            matched: None,
         })
     }
 }

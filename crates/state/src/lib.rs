@@ -27,6 +27,7 @@
 //! `disks`, whose record everything else is about.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod classes;
 mod commit;
 mod counted;
@@ -69,6 +70,7 @@ use serde::de::DeserializeOwned;
 use error::cannot;
 use sterna_os::lock;
 
+pub use activity::{ActivityError, ActivityLog, Wanted};
 pub use classes::{ClassChange, ClassRecord};
 pub use counted::{Counted, Figured};
 pub use datastores::DatastoreRecord;

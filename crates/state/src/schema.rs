@@ -97,7 +97,7 @@ fn keep_to_itself(connection: &Connection, path: &Path) -> Result<(), StoreError
 }
 
 /// SQLite gives its other files the mode of this one.
-fn make_private(path: &Path) -> io::Result<()> {
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
     if fs::exists(path)? {
         return Ok(());
     }

@@ -106,6 +106,7 @@ impl Storage {
         let handle = self.handle(&record.datastore)?;
         let placing = self.placing(&handle);
         let store = self.open_for_new(&handle)?;
+        self.check_is_nowhere_else(&handle, &store, placing.as_ref())?;
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| handle.refused(&error))?;

@@ -13,6 +13,7 @@ use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
 use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_engine::{Ground, ImageSpec, is_of_this_machine, opened_by_others};
+use sterna_os::lock;
 use sterna_state::DiskRecord;
 
 use crate::Storage;
@@ -36,15 +37,16 @@ impl Storage {
         let handle = self.handle(datastore)?;
         handle.must_answer()?;
         let (file, size) = find_image(&handle, asked)?;
+        // One at a time: of two names of one image, each would be found to be nobody's.
+        let _placing = lock(&self.placing);
         self.check_unused(datastore, &file, asked)?;
         if handle.is_shared() {
             self.check_is_no_disks_place(&handle, &file)?;
             check_unlocked(&handle, &file)?;
         }
-        let placing = self.placing(&handle);
-        let store = match placing {
-            Some(_) => self.open_for(&handle, Use::Imported)?,
-            None => handle.open()?,
+        let store = match handle.is_shared() {
+            false => self.open_for(&handle, Use::Imported)?,
+            true => handle.open()?,
         };
         let image = handle.image(&file)?;
         let mut record = new_record(name, size, datastore, Provision::Thin)?;

@@ -23,11 +23,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
 use sterna_core::DiskId;
-use sterna_core::twin::{Kinship, Reading, judge};
+use sterna_core::twin::{Kinship, PROOFS, Reading, judge, proves_apart};
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, Visit};
 use sterna_os::random;
 use sterna_state::MigrationRecord;
@@ -48,6 +49,9 @@ const MANY: usize = 1000;
 /// And for no longer than this: somebody waits.
 const LONG: Duration = Duration::from_secs(4);
 
+/// The pause between two readings of a stretch that differs.
+const BETWEEN: Duration = Duration::from_millis(2);
+
 /// What is to be done at a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
@@ -58,11 +62,11 @@ pub(crate) enum Use {
 }
 
 /// A disk, or a copy of one, on a device or a server.
-struct Resident {
+pub(crate) struct Resident {
     disk: DiskId,
-    name: String,
+    pub(crate) name: String,
     size: u64,
-    on: Arc<DatastoreHandle>,
+    pub(crate) on: Arc<DatastoreHandle>,
 }
 
 /// Why two places could not be compared.
@@ -100,14 +104,24 @@ impl Storage {
         Ok(())
     }
 
-    /// Disks and copies on other devices and servers, that could be at `to`.
+    /// Disks and copies on other devices and servers, that could be at `to`. Two devices are
+    /// told apart by what they lie on.
     fn residents(&self, to: &DatastoreHandle) -> Result<Vec<Resident>> {
         let is_device =
             |one: &DatastoreHandle| matches!(one.record().location, Location::Device(_));
+        let mut all = self.residents_elsewhere(to)?;
+        all.retain(|it| !(is_device(&it.on) && is_device(to)));
+        Ok(all)
+    }
+
+    /// Disks and copies on all other devices and servers.
+    pub(crate) fn residents_elsewhere(
+        &self,
+        to: &DatastoreHandle,
+    ) -> Result<Vec<Resident>> {
         let find = |name: &str| {
             let handle = self.handle(name).ok().filter(|it| it.name() != to.name())?;
-            let cannot_be = handle.is_shared() || is_device(&handle) && is_device(to);
-            (!cannot_be).then_some(handle)
+            (!handle.is_shared()).then_some(handle)
         };
         let mut all = Vec::new();
         for disk in self.store.disks()? {
@@ -225,15 +239,26 @@ fn compare(
 }
 
 /// Reads a stretch of both places. Nothing is known of one that the first place cannot read.
+/// One that differs is read again and again: an application that writes one thing and another
+/// by turns would be taken for two places.
 fn look(
     first: &mut Visit,
     second: &mut Visit,
     stretch: &Range<u64>,
 ) -> Result<Kinship, Fault> {
-    let Ok(before) = first.read(stretch) else { return Ok(Kinship::Unknown) };
-    let other = second.read(stretch).map_err(Fault::Destination)?;
-    let Ok(after) = first.read(stretch) else { return Ok(Kinship::Unknown) };
-    Ok(judge(&[Reading { before, other, after }]))
+    let mut readings: Vec<Reading> = Vec::new();
+    loop {
+        let Ok(before) = first.read(stretch) else { return Ok(Kinship::Unknown) };
+        let other = second.read(stretch).map_err(Fault::Destination)?;
+        let Ok(after) = first.read(stretch) else { return Ok(Kinship::Unknown) };
+        readings.push(Reading { before, other, after });
+        match judge(&readings[readings.len() - 1..]) {
+            Kinship::Apart if readings.len() < PROOFS => thread::sleep(BETWEEN),
+            Kinship::Apart if proves_apart(&readings) => return Ok(Kinship::Apart),
+            Kinship::Apart => return Ok(Kinship::Unknown),
+            kinship => return Ok(kinship),
+        }
+    }
 }
 
 /// The stretch that has this byte, of a place of that size.
@@ -294,8 +319,8 @@ fn alike(resident: &Resident, to: &DatastoreHandle, how: Use) -> Error {
     );
     let hint = match how {
         Use::Overwritten => format!(
-            "if they are one, `sterna datastore remove {to}`; if {to} is another place with \
-             an old copy of the disk, have its server make it anew, empty, and try again"
+            "`sterna datastore remove {to}`, unless you know that {to} is another place, with \
+             an old copy of the disk: then first have its server make that export anew, empty"
         ),
         Use::Imported => format!(
             "if they are one, `sterna datastore remove {to}`; if {to} is another place with \

@@ -72,6 +72,83 @@ fn a_device_over_the_file_of_a_server_is_the_servers_place() {
     nothing_goes_to(&stage, "two");
 }
 
+/// A server with nothing in it, as datastore `one`, and the same again as `two`; and disks
+/// that fill it, with data, on `here`.
+fn empty_twins() -> Option<(Stage, Nbdkit, Tunnel)> {
+    let stage = Stage::given(&["nbdkit", "qemu-io"])?;
+    let server = Nbdkit::on_new_file(&stage.scratch, "one", 16 * MIB, &[]);
+    let tunnel = Tunnel::to(server.socket(), &stage.scratch);
+    stage.datastore("one", server.location());
+    stage.datastore("two", tunnel.uri(""));
+    for name in ["a", "b"] {
+        let uri = stage.disk(name, 16 * MIB);
+        let write = format!("write -P {} 0 16M", if name == "a" { 1 } else { 2 });
+        programs::run("qemu-io", ["-f", "raw", "-c", &write, "-c", "flush", &uri]);
+    }
+    Some((stage, server, tunnel))
+}
+
+#[test]
+fn two_moves_do_not_go_to_two_addresses_of_one_empty_place() {
+    let Some((stage, _server, _tunnel)) = empty_twins() else { return };
+    // So slow that nothing but zeroes is there yet for the most part.
+    let id = stage.daemon.migrate("a --to one --rate 1M");
+    let refused = stage.daemon.sterna("migrate b --to two");
+    // By what was copied already, or by what was written to see where it comes to light.
+    refused.fails_with(&["one place", "disk a", "datastore remove two"]);
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    let holds = |name: &str, byte: u8| {
+        let read = format!("read -P {byte} 0 16M");
+        let uri = stage.daemon.uri(name);
+        let said = programs::run("qemu-io", ["-f", "raw", "-c", &read, &uri]);
+        assert!(!said.contains("verification failed"), "{name}: {said}");
+    };
+    holds("a", 1);
+    holds("b", 2);
+}
+
+#[test]
+fn two_disks_are_not_made_at_two_addresses_of_one_empty_place() {
+    let Some((stage, server, _tunnel)) = empty_twins() else { return };
+    stage.daemon.sterna("disk create x --size 16M --on one").ok();
+    let refused = stage.daemon.sterna("disk create y --size 16M --on two");
+    refused.fails_with(&["two and one are one place", "disk x"]);
+    let bytes = std::fs::read(server.file()).expect("read the place");
+    assert!(bytes.iter().all(|byte| *byte == 0), "nothing is left of what was written");
+}
+
+#[test]
+fn an_old_state_serves_no_disk_of_which_another_datastore_has_a_newer_image() {
+    let Some((mut stage, _server)) = stage() else { return };
+    let state = stage.daemon.state().to_owned();
+    let old = stage.scratch.path("old-state");
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let _ = std::fs::remove_dir_all(to);
+        programs::run(
+            "cp",
+            ["-a", &from.display().to_string(), &to.display().to_string()],
+        );
+    };
+    stage.daemon.stop();
+    copy(&state, &old);
+    stage.daemon.restart();
+    let id = stage.daemon.migrate("db --to here");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    copy(&old, &state);
+    stage.daemon.restart();
+    let disk = until("it to be known", seconds(20), || {
+        let disk = stage.daemon.disk("db");
+        let problem = disk["problem"].as_str().unwrap_or_default().to_owned();
+        (!problem.contains("bringing it up")).then_some(disk)
+    });
+    assert_eq!(disk["served"], false, "{disk:#}");
+    let problem = disk["problem"].as_str().expect("why");
+    assert!(problem.contains("datastore here has a newer image"), "{problem}");
+    assert!(problem.contains("state directory is older"), "{problem}");
+}
+
 #[test]
 fn a_disk_moves_to_another_server_and_back_and_there_again() {
     let Some((stage, _server)) = stage() else { return };

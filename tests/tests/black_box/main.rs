@@ -13,6 +13,7 @@ mod bad_input;
 mod bad_sectors;
 mod cli;
 mod daemons_that_end;
+mod dashboard;
 mod drs;
 mod endurance;
 mod faults;

@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/v1/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was done, by whom, and what the daemon decided, the latest first. Entries are kept
+         *     for a year.
+         */
+        get: operations["list_activity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/advice": {
         parameters: {
             query?: never;
@@ -69,6 +89,23 @@ export interface paths {
         get: operations["explain_class"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dashboard/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a link to the dashboard that works once. Only the unix socket gives links. */
+        post: operations["create_dashboard_link"];
         delete?: never;
         options?: never;
         head?: never;
@@ -351,6 +388,26 @@ export interface paths {
         put?: never;
         /** Gives a transfer up; the machine runs where it was. */
         post: operations["cancel_transfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Live figures, second by second, as server-sent events: `hello`, `status`, `top`,
+         *     `migrations`, `activity` and `tick`. Whoever reads too slowly loses the stream.
+         */
+        get: operations["events"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -797,6 +854,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The session that asks. */
+        get: operations["show_session"];
+        put?: never;
+        /** Opens a session with a link that works once. The answer's cookie has its token. */
+        post: operations["open_session"];
+        /** Ends the session that asks. */
+        delete: operations["end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/status": {
         parameters: {
             query?: never;
@@ -893,6 +969,26 @@ export interface paths {
         };
         /** What the daemon does again and again, and how far each of these tasks is. */
         get: operations["list_tasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a disk, a class or a datastore did over time, up to a day ago. The last ten minutes
+         *     are known second by second; what is longer ago, in windows of 10 s, 60 s or 15 min.
+         */
+        get: operations["timeline"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1009,6 +1105,37 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What was done, the latest first. */
+        Activities: {
+            /** @description The entries. */
+            entries: components["schemas"]["Activity"][];
+        };
+        /** @description Something that was done. */
+        Activity: {
+            /**
+             * @description What it is about, as in warnings: `disk db`, `datastore fast`, `migration 4`; absent
+             *     if it is about the daemon.
+             */
+            about?: string | null;
+            /**
+             * Format: int64
+             * @description When (milliseconds since 1970).
+             */
+            at_ms: number;
+            /** @description The command that does the same, if somebody asked for it. */
+            command?: string | null;
+            /** @description False: it was refused, or something is wrong. */
+            ok: boolean;
+            /**
+             * Format: int64
+             * @description Its number: later ones have higher numbers.
+             */
+            seq: number;
+            /** @description What was done. */
+            text: string;
+            /** @description Who did it: a user of this host, a session of the dashboard, or `sterna` itself. */
+            who: string;
+        };
         /** @description Asks for a new datastore. */
         AddDatastore: {
             /**
@@ -1472,6 +1599,44 @@ export interface components {
              */
             shares: number;
         };
+        /**
+         * @description The points of a chart, as columns of equal length. Where a disk did nothing there is no
+         *     point: a pause is the time between a point's end and the next one's start.
+         */
+        Columns: {
+            /** @description When each point ends (milliseconds since 1970). */
+            end_ms: number[];
+            /** @description The longest response time in microseconds. */
+            max_us: (number | null)[];
+            /** @description Requests under way, on average. */
+            outstanding: number[];
+            /**
+             * @description Half of the requests were answered within so many microseconds; of several windows
+             *     that of the worst one.
+             */
+            p50_us: (number | null)[];
+            /**
+             * @description 99 of 100 were answered within so many microseconds; of several windows that of the
+             *     worst one. Percentiles are never averaged.
+             */
+            p99_us: (number | null)[];
+            /** @description The mean time for which a request waited for its turn, in microseconds. */
+            queue_us: (number | null)[];
+            /** @description Bytes read per second. */
+            read_bytes_s: number[];
+            /** @description Reads per second. */
+            read_iops: number[];
+            /** @description The mean time from its turn to its answer, in microseconds. */
+            service_us: (number | null)[];
+            /** @description When each point begins (milliseconds since 1970). */
+            start_ms: number[];
+            /** @description How many windows that were measured each point has. */
+            windows: number[];
+            /** @description Bytes written per second. */
+            write_bytes_s: number[];
+            /** @description Writes per second. */
+            write_iops: number[];
+        };
         /** @description Who is connected to the daemon, and how many were not let in since its start. */
         Connections: {
             /**
@@ -1551,6 +1716,11 @@ export interface components {
              */
             shares?: number | null;
         };
+        /** @description What a link is to allow. */
+        CreateDashboardLink: {
+            /** @description What whoever uses the link may do. */
+            role: components["schemas"]["Role"];
+        };
         /** @description Asks for a new, empty disk. */
         CreateDisk: {
             /** @description The datastore to put it on; if left out, Storage DRS chooses one. */
@@ -1625,6 +1795,16 @@ export interface components {
              * @description Since when (seconds since 1970); absent before it started.
              */
             since?: number | null;
+        };
+        /** @description A link to the dashboard that works once. */
+        DashboardLink: {
+            /**
+             * Format: int64
+             * @description How long the link is valid, in seconds.
+             */
+            expires_s: number;
+            /** @description The address for a browser on this host. */
+            url: string;
         };
         /** @description A datastore. */
         Datastore: {
@@ -2594,6 +2774,11 @@ export interface components {
              */
             open: number;
         };
+        /** @description What opens a session. */
+        OpenSession: {
+            /** @description The token of a link. */
+            link: string;
+        };
         /**
          * @description Which bound a datastore is over.
          * @enum {string}
@@ -3480,6 +3665,11 @@ export interface components {
              */
             skip_bad_sectors?: boolean;
         };
+        /**
+         * @description What somebody may do.
+         * @enum {string}
+         */
+        Role: "operator" | "viewer";
         /** @description A rule. */
         Rule: {
             /**
@@ -3544,6 +3734,21 @@ export interface components {
              * @description The part of the time in which it asked for something now and again, from 0 to 1.
              */
             there: number;
+        };
+        /** @description A session of the dashboard. */
+        Session: {
+            /**
+             * Format: int64
+             * @description How long it is valid yet, in seconds; absent on the unix socket, where the file's
+             *     permissions decide.
+             */
+            expires_s?: number | null;
+            /** @description The host that the daemon runs on. */
+            host: string;
+            /** @description What whoever has it may do. */
+            role: components["schemas"]["Role"];
+            /** @description For whom it was opened: the user of the process that asked for the link. */
+            user: string;
         };
         /** @description Puts a datastore in maintenance, or ends maintenance. */
         SetMaintenance: {
@@ -3935,6 +4140,28 @@ export interface components {
             /** @description Whether all of its disks are to go to one datastore. */
             together?: boolean;
         };
+        /** @description What one thing did between two moments. */
+        Timeline: {
+            /** @description The points. */
+            columns: components["schemas"]["Columns"];
+            /**
+             * Format: int64
+             * @description The first moment that was asked for (milliseconds since 1970).
+             */
+            from_ms: number;
+            /**
+             * Format: int64
+             * @description The daemon's clock (milliseconds since 1970).
+             */
+            now_ms: number;
+            /** @description What: `disk:db`, `class:gold`, `datastore:fast` or `all`. */
+            of: string;
+            /**
+             * Format: int64
+             * @description The last moment that was asked for (milliseconds since 1970).
+             */
+            to_ms: number;
+        };
         /** @description How long something took. */
         Times: {
             /**
@@ -3984,10 +4211,18 @@ export interface components {
             disks: number;
             /**
              * Format: int64
+             * @description In the stream of live figures: how many rows the filter lets through.
+             */
+            matched?: number | null;
+            /**
+             * Format: int64
              * @description Migrations that have not ended.
              */
             migrations: number;
-            /** @description All of them, by name; the idle ones, too. */
+            /**
+             * @description All of them, by name; the idle ones, too. In the stream of live figures: those that
+             *     were asked for, in the order that was asked for.
+             */
             rows: components["schemas"]["TopRow"][];
             /** @description All disks together, without copies. */
             total: components["schemas"]["Load"];
@@ -4220,6 +4455,46 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_activity: {
+        parameters: {
+            query?: {
+                /** @description So many at most, up to 5000. */
+                limit?: number;
+                /** @description Only those before this number. */
+                before?: number;
+                /** @description Only those about this: `disk:db`, `datastore:fast`, `migration:4`. */
+                of?: string;
+                /** @description Only those since this moment (seconds since 1970). */
+                from?: number;
+                /** @description Only those before this moment (seconds since 1970). */
+                to?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Activities"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     advise: {
         parameters: {
             query?: {
@@ -4441,6 +4716,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    create_dashboard_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateDashboardLink"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DashboardLink"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
@@ -5183,6 +5491,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Transfer"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    events: {
+        parameters: {
+            query?: {
+                /** @description `status`, `top`, `migrations` and `activity`, separated by commas. */
+                topics?: string;
+                /** @description What the rows of `top` are. */
+                by?: "disk" | "class" | "datastore";
+                /** @description The rows are of the last so many seconds, 0.1 to 3600. */
+                window_s?: number;
+                /**
+                 * @description `name`, `iops`, `rate`, `p99`, `max`, `queue` or `outstanding`; with `-` before it the
+                 *     highest come first.
+                 */
+                sort?: string;
+                /**
+                 * @description Which rows: a part of the name, `on:DATASTORE`, `class:CLASS`, `slow:5ms`,
+                 *     `busy:100`, separated by spaces; all must hold.
+                 */
+                filter?: string;
+                /** @description The first row, counted from 0. */
+                from?: number;
+                /** @description How many rows at most, up to 1000. */
+                count?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
@@ -6395,6 +6753,95 @@ export interface operations {
             };
         };
     };
+    show_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    open_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenSession"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     show: {
         parameters: {
             query?: never;
@@ -6629,6 +7076,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Task"][];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    timeline: {
+        parameters: {
+            query: {
+                /** @description `disk:NAME`, `class:NAME`, `datastore:NAME` or `all`. */
+                of: string;
+                /** @description The first moment, in seconds since 1970; ten minutes before the last unless given. */
+                from?: number;
+                /** @description The last moment, in seconds since 1970; now unless given. */
+                to?: number;
+                /** @description How many points at most, 1 to 4000. */
+                points?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Timeline"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */

@@ -4,6 +4,8 @@ import type { components } from "./types.ts";
 
 type Schemas = components["schemas"];
 
+export type Activities = Schemas["Activities"];
+export type Activity = Schemas["Activity"];
 export type Advice = Schemas["Advice"];
 export type Advised = Schemas["Advised"];
 export type Aim = Schemas["Aim"];
@@ -36,69 +38,45 @@ export type Predicted = Schemas["Predicted"];
 export type Prediction = Schemas["Prediction"];
 export type Progress = Schemas["Progress"];
 export type Recommendations = Schemas["Recommendations"];
+export type Session = Schemas["Session"];
 export type Status = Schemas["Status"];
 export type StorageDrs = Schemas["StorageDrs"];
-export type Top = Schemas["Top"] & { matched?: number };
+export type Top = Schemas["Top"];
 export type TopRow = Schemas["TopRow"];
 export type Transfer = Schemas["Transfer"];
 export type Vm = Schemas["Vm"];
 export type VmDisk = Schemas["VmDisk"];
 export type Warning = Schemas["Warning"];
 
-/** Who is logged in, and where. */
-export interface Session {
-  role: "operator" | "viewer";
-  user: string;
-  daemon: string;
-  expires_s?: number;
+/** A row of figures of a timeline; nothing where nothing was asked. */
+export type Column = (number | null)[];
+
+/** A timeline as the daemon sends it. */
+export type RawTimeline = Schemas["Timeline"];
+type Name = Exclude<keyof RawTimeline["columns"], "start_ms" | "end_ms" | "windows">;
+
+/** The points of a timeline, with its pauses. Arrays of equal length. */
+export type Columns = Record<Name, Column> & { start_ms: number[]; end_ms: number[] };
+
+/** The windows that were measured, joined where there are too many. */
+export interface Timeline extends Omit<RawTimeline, "columns"> {
+  columns: Columns;
+  /** How long a window is. */
+  finest_ms: number;
+  /** How many windows one point has at most. */
+  joined: number;
 }
 
 /** The first event of a stream. */
 export interface Hello {
   now_ms: number;
+  /** Another one after each start of the daemon. */
   daemon: string;
   version: string;
   interval_ms: number;
 }
 
-/** Something that was done, or that happened. */
-export interface Activity {
-  seq: number;
-  at_ms: number;
-  who: string;
-  /** `disk db`; nothing if it is the daemon itself. */
-  about: string | null;
-  text: string;
-  command?: string | null;
-  ok: boolean;
-}
-
-/** A row of figures of a timeline; nothing where nothing was asked. */
-export type Column = (number | null)[];
-
-/** What a disk, a class, a datastore or everything did. Arrays of equal length. */
-export interface Columns {
-  start_ms: number[];
-  end_ms: number[];
-  read_iops: Column;
-  write_iops: Column;
-  read_bytes_s: Column;
-  write_bytes_s: Column;
-  p50_us: Column;
-  p99_us: Column;
-  max_us: Column;
-  queue_us: Column;
-  service_us: Column;
-  outstanding: Column;
-}
-
-/** The windows that were measured, joined where there are too many. */
-export interface Timeline {
-  of: string;
-  from_ms: number;
-  to_ms: number;
+/** The last event of each second. */
+export interface Tick {
   now_ms: number;
-  columns: Columns;
-  finest_ms: number;
-  joined: number;
 }

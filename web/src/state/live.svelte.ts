@@ -2,7 +2,7 @@
 import { covers, type Query } from "../api/wants.ts";
 import { get, path } from "../api/client.ts";
 import { Stream, type Event } from "../api/stream.ts";
-import type { Activity, Explanation, Hello, Migration, Status, Top } from "../api/wire.ts";
+import type { Activity, Explanation, Hello, Migration, Status, Tick, Top } from "../api/wire.ts";
 import { DaemonClock, SILENT_MS } from "../model/age.ts";
 import { matches, parse, sorted } from "../model/filter.ts";
 import { inventory } from "./inventory.svelte.ts";
@@ -113,7 +113,7 @@ function onEvent(event: Event): void {
       activity(data as Activity[]);
       break;
     case "tick":
-      heard((data as { now_ms: number }).now_ms);
+      heard((data as Tick).now_ms);
       break;
   }
 }

@@ -79,14 +79,17 @@ export function timeline(of, at, fromMs, toMs, points, bornMs) {
   const windows = Math.max(0, Math.floor((toMs - from) / finest));
   const joined = Math.max(1, Math.ceil(windows / points));
   const columns = Object.fromEntries(
-    ["start_ms", "end_ms", "read_iops", "write_iops", "read_bytes_s", "write_bytes_s", "p50_us", "p99_us", "max_us", "queue_us", "service_us", "outstanding"].map((name) => [name, []]),
+    ["start_ms", "end_ms", "read_iops", "write_iops", "read_bytes_s", "write_bytes_s", "p50_us", "p99_us", "max_us", "queue_us", "service_us", "outstanding", "windows"].map((name) => [name, []]),
   );
   for (let window = 0; window < windows; window += joined) {
     const start = Math.floor((from + window * finest) / 1000) * 1000;
     const end = start + Math.min(joined, windows - window) * finest;
     const found = at(end);
+    // Where nothing was asked there is no point.
+    if (found.p99_us === null) continue;
     columns.start_ms.push(start);
     columns.end_ms.push(end);
+    columns.windows.push(Math.min(joined, windows - window));
     columns.read_iops.push(found.read.iops);
     columns.write_iops.push(found.write.iops);
     columns.read_bytes_s.push(found.read.bytes_per_second);
@@ -98,5 +101,5 @@ export function timeline(of, at, fromMs, toMs, points, bornMs) {
     columns.service_us.push(found.service_us);
     columns.outstanding.push(found.outstanding);
   }
-  return { of, from_ms: fromMs, to_ms: toMs, now_ms: Date.now(), columns, finest_ms: finest, joined };
+  return { of, from_ms: fromMs, to_ms: toMs, now_ms: Date.now(), columns };
 }

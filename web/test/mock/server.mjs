@@ -102,7 +102,7 @@ export class Mock {
     if (method === "POST" && body?.link === "good") this.role = "operator";
     if (method === "POST" && body?.link !== "good") return this.json(response, refuse(401, "invalid", "This link has been used, or is too old.", "`sterna dashboard` prints another"));
     if (this.role === "none") return this.json(response, refuse(401, "unavailable", "Nobody is logged in here.", ""));
-    this.json(response, { body: { role: this.role, user: "root", daemon: "host-1.example", expires_s: 3600 } });
+    this.json(response, { body: { role: this.role, user: "root", host: "host-1.example", expires_s: 3600 } });
   }
 
   stream(query, response) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Class, Columns, Policy } from "../../src/api/wire.ts";
-import { empty } from "../../src/model/downsample.ts";
+import { empty } from "../../src/model/timeline.ts";
 import { aimOf, commandOf, contradictions, parseGoal, rehearse, type Draft } from "../../src/model/draft.ts";
 import { hours, promises } from "../../src/model/kept.ts";
 import { isOpen, minuteWords, overlap, parse, WEEK } from "../../src/model/schedule.ts";

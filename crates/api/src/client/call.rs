@@ -23,6 +23,9 @@ use crate::printable::make_printable;
 /// A call that takes longer is one that somebody wonders about.
 const LONG: Duration = Duration::from_secs(1);
 
+/// The header that says which command stands for a request.
+const COMMAND: &str = "sterna-command";
+
 /// What there is to be told of a call that takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
@@ -86,6 +89,9 @@ impl Client {
         let body = encode(body);
         let mut request = Request::builder().method(method).uri(path);
         request = request.header(hyper::header::HOST, "sterna");
+        if let Some(command) = &self.command {
+            request = request.header(COMMAND, command);
+        }
         if !body.is_empty() {
             request = request.header(hyper::header::CONTENT_TYPE, "application/json");
         }

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 
 use crate::{
-    AddDatastore, AddVm, AdoptVmDisk, Advised, AskGuard, AskStorageDrs, AttachDisk,
-    ChangeClass, ChangeStorageDrs, Class, CreateClass, CreateDisk, CreatePolicy,
-    CreateStorageRule, CreatedDisk, Datastore, DatastoreImage, DatastoreImages, Device,
-    Disk, DiskStats, Explanation, ImageFate, ImportDisk, Migration, MoveVmDisk, Plan,
-    PlanEvacuation, Policy, Predict, Prediction, ProbeFound, Recommendations,
-    RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk, ResumeMigration, SetMaintenance,
-    SetRate, StartMigration, Status, StorageDrs, StorageDrsSettings, StorageRule, Task,
-    Top, TopBy, Vm,
+    Activities, AddDatastore, AddVm, AdoptVmDisk, Advised, AskGuard, AskStorageDrs,
+    AttachDisk, ChangeClass, ChangeStorageDrs, Class, CreateClass, CreateDashboardLink,
+    CreateDisk, CreatePolicy, CreateStorageRule, CreatedDisk, DashboardLink, Datastore,
+    DatastoreImage, DatastoreImages, Device, Disk, DiskStats, Explanation, ImageFate,
+    ImportDisk, Migration, MoveVmDisk, Plan, PlanEvacuation, Policy, Predict, Prediction,
+    ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk,
+    ResumeMigration, SetMaintenance, SetRate, StartMigration, Status, StorageDrs,
+    StorageDrsSettings, StorageRule, Task, Top, TopBy, Vm,
 };
 
 pub use call::{ClientError, Waits};
@@ -28,12 +28,14 @@ pub struct Client {
     waits: Option<fn(Waits)>,
     /// Whether answers are for a terminal.
     shown: bool,
+    /// What somebody typed, for the list of activities.
+    command: Option<String>,
 }
 
 impl Client {
     /// A client of the daemon that listens on `socket`.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Client { socket: socket.into(), waits: None, shown: false }
+        Client { socket: socket.into(), waits: None, shown: false, command: None }
     }
 
     /// The same client, which says that it waits for a call that takes more than a second,
@@ -48,6 +50,13 @@ impl Client {
         Client { shown: true, ..self }
     }
 
+    /// The same client, which tells the daemon what was typed: the list of activities shows
+    /// it. A line with anything but ASCII that can be printed is not told.
+    pub fn for_command(self, line: String) -> Self {
+        let is_plain = line.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        Client { command: Some(line).filter(|_| is_plain), ..self }
+    }
+
     /// The daemon's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
@@ -56,6 +65,26 @@ impl Client {
     /// The daemon in one page.
     pub async fn status(&self) -> Result<Status, ClientError> {
         self.get("/v1/status").await
+    }
+
+    /// What was done, by whom, and what the daemon decided, the latest first.
+    pub async fn activity(
+        &self,
+        of: Option<&str>,
+        since: Option<u64>,
+        limit: usize,
+    ) -> Result<Activities, ClientError> {
+        let of = of.map_or(String::new(), |it| format!("&of={}", escaped(it)));
+        let from = since.map_or(String::new(), |since| format!("&from={since}"));
+        self.get(&format!("/v1/activity?limit={limit}{of}{from}")).await
+    }
+
+    /// Makes a link to the dashboard that works once.
+    pub async fn dashboard_link(
+        &self,
+        request: CreateDashboardLink,
+    ) -> Result<DashboardLink, ClientError> {
+        self.call(Method::POST, "/v1/dashboard/links", &request).await
     }
 
     /// What the daemon does again and again.

@@ -3,10 +3,12 @@
 //! Each says what it can be told (clap), what it asks the daemon for, and how the answer
 //! is shown. Options that several commands share are in [`crate::common`].
 
+pub(crate) mod activity;
 pub(crate) mod advise;
 #[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod class;
+pub(crate) mod dashboard;
 pub(crate) mod datastore;
 pub(crate) mod disk;
 pub(crate) mod drs;

@@ -68,6 +68,13 @@ impl Slot {
         Nanos(self.start + u64::from(self.span_us) * 1_000)
     }
 
+    /// Its 50th and its 99th percentile, and its longest response time; nothing of nothing.
+    pub(super) fn spread(&self) -> Option<[Nanos; 3]> {
+        let [p50, _, p99] = self.quantiles;
+        let is_busy = self.operations() > 0;
+        is_busy.then(|| [p50, p99, self.max].map(|span| Nanos(span as u64)))
+    }
+
     fn operations(&self) -> u64 {
         u64::from(self.reads) + u64::from(self.writes)
     }
@@ -193,6 +200,36 @@ impl Summary {
         }
     }
 
+    /// This and what was done next, over a span that has both. Without quantiles: those of
+    /// two cannot be had from those of each.
+    pub(super) fn followed_by(&self, next: &Summary, span: Nanos) -> Summary {
+        let joined = |one: &Side, other: &Side| Side {
+            operations: one.operations + other.operations,
+            bytes: one.bytes + other.bytes,
+            response: weighted(
+                (one.response, one.operations),
+                (other.response, other.operations),
+            ),
+        };
+        let count = |it: &Summary| it.read.operations + it.write.operations;
+        let both = |of: fn(&Summary) -> Option<Nanos>| {
+            weighted((of(self), count(self)), (of(next), count(next)))
+        };
+        let busy =
+            self.there * self.span.as_secs_f64() + next.there * next.span.as_secs_f64();
+        Summary {
+            span,
+            read: joined(&self.read, &next.read),
+            write: joined(&self.write, &next.write),
+            queue: both(|it| it.queue),
+            service: both(|it| it.service),
+            flushes: self.flushes + next.flushes,
+            in_flight: next.in_flight,
+            there: if span.0 == 0 { 0.0 } else { (busy / span.as_secs_f64()).min(1.0) },
+            ..Summary::default()
+        }
+    }
+
     /// Reads and writes per second.
     pub fn iops(&self) -> f64 {
         self.per_second((self.read.operations + self.write.operations) as f64)
@@ -218,6 +255,16 @@ impl Summary {
         };
         self.per_second(side(&self.read) + side(&self.write))
     }
+}
+
+/// The mean of two means, of so many each.
+fn weighted(one: (Option<Nanos>, u64), other: (Option<Nanos>, u64)) -> Option<Nanos> {
+    let total = one.1 + other.1;
+    let sum = |(mean, count): (Option<Nanos>, u64)| {
+        mean.map_or(0.0, Nanos::as_secs_f64) * count as f64
+    };
+    let mean = (sum(one) + sum(other)) / total as f64;
+    (total > 0).then_some(Nanos((mean * 1e9) as u64))
 }
 
 /// The part of a span that is in windows with something in them.

@@ -1,6 +1,6 @@
 //! What a disk, a class or a datastore did in the last day, in bounded memory.
 //!
-//! Five rows of windows: of 100 ms, 1 s, 10 s, 60 s and a quarter of an hour. Each row is made of whole
+//! Five rows of windows ([`ROWS`]): of 100 ms, 1 s, 10 s, 60 s and a quarter of an hour. Each row is made of whole
 //! windows of the one before, which close at multiples of their length, and holds the
 //! last ones. Of a closed window only scalars are left (`slot`). The windows that are
 //! still open are whole, with their histograms, since the quantiles of several windows
@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use super::Window;
+use super::point::Point;
 use super::slot::{Slot, Summary};
 use crate::Nanos;
 
@@ -19,18 +20,37 @@ use crate::Nanos;
 /// a second, long enough to hold requests of a slow disk.
 const TICK: Nanos = Nanos::from_millis(100);
 
-/// The rows: how long a window is, and how many are kept.
-const ROWS: [(Nanos, usize); 5] = [
-    (TICK, 50),
-    (Nanos::from_secs(1), 60),
-    (Nanos::from_secs(10), 60),
-    // An hour, and the tenth that is left for windows that are shorter.
-    (Nanos::from_secs(60), 67),
-    (Nanos::from_secs(900), 96),
+/// A row of windows.
+struct Row {
+    /// How long a window of it is.
+    length: Nanos,
+    /// How many are kept.
+    kept: usize,
+    /// How many serve for sums. More of them would take longer to sum up than they are
+    /// worth: from there on the next row does. Windows are not all of their row's length,
+    /// so a tenth is left for that.
+    summed: u64,
+}
+
+const fn row(length: Nanos, kept: usize, summed: u64) -> Row {
+    Row { length, kept, summed }
+}
+
+/// The rows. What a disk did second by second is kept for ten minutes: so long it takes
+/// until somebody who was told looks.
+const ROWS: [Row; 5] = [
+    row(TICK, 50, 45),
+    row(Nanos::from_secs(1), 660, 54),
+    row(Nanos::from_secs(10), 60, 54),
+    row(Nanos::from_secs(60), 67, 61),
+    row(Nanos::from_secs(900), 96, 87),
 ];
 
 /// How far back a timeline knows.
-const REACH: Nanos = Nanos(ROWS[4].0.0 * ROWS[4].1 as u64);
+const REACH: Nanos = Nanos(ROWS[4].length.0 * ROWS[4].kept as u64);
+
+/// Room for so many windows is made at a time: a disk that does little takes little.
+const ROOM: usize = 50;
 
 /// The last day.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +76,7 @@ impl Timeline {
     pub const MEMORY_MAX: usize = {
         let (mut bytes, mut row) = (size_of::<Timeline>(), 0);
         while row < ROWS.len() {
-            bytes += ROWS[row].1 * size_of::<Slot>();
+            bytes += ROWS[row].kept * size_of::<Slot>();
             row += 1;
         }
         bytes + (ROWS.len() - 1) * super::Spread::MEMORY_MAX
@@ -74,14 +94,14 @@ impl Timeline {
 
     /// A window of a row has closed.
     fn add(&mut self, row: usize, start: Nanos, end: Nanos, window: &Window) {
-        let kept = &mut self.rows[row];
-        if kept.is_empty() {
-            kept.reserve_exact(ROWS[row].1);
-        } else if kept.len() == ROWS[row].1 {
+        let (kept, most) = (&mut self.rows[row], ROWS[row].kept);
+        if kept.len() == most {
             kept.pop_front();
+        } else if kept.len() == kept.capacity() {
+            kept.reserve_exact(ROOM.min(most - kept.len()));
         }
         kept.push_back(Slot::new(start, end, window));
-        let Some(&(length, _)) = ROWS.get(row + 1) else { return };
+        let Some(Row { length, .. }) = ROWS.get(row + 1) else { return };
         // By their ends: a window that ends on the dot is the last of its period.
         let period = |end: Nanos| end.0.saturating_sub(1) / length.0;
         let over = |open: &mut Open| period(open.end) != period(end);
@@ -109,10 +129,7 @@ impl Timeline {
         let born = self.born.filter(|born| *born < now)?;
         let span = span.min(REACH);
         let mut from = Nanos(now.0.saturating_sub(span.0)).max(born);
-        // Windows are not all of their row's length: a tenth is left for that.
-        let reaches = |&(length, kept): &(Nanos, usize)| {
-            span.0 <= length.0 * (kept - kept / 10) as u64
-        };
+        let reaches = |row: &Row| span.0 <= row.length.0 * row.summed;
         let coarsest = ROWS.iter().position(reaches).unwrap_or(ROWS.len() - 1);
         let (mut slots, mut known) = (Vec::new(), from);
         // What the coarse row has not closed yet is in the finer ones.
@@ -128,6 +145,38 @@ impl Timeline {
             }
         }
         Some(Summary::of(now.since(from), &slots))
+    }
+
+    /// What was done between two moments, for a chart of `most` points at most: windows of
+    /// at least a second and of the part of the time that a point has, or of a coarser row
+    /// where finer ones are not kept any more. Those of one point are joined ([`Point`]).
+    pub fn points(&self, from: Nanos, to: Nanos, most: usize) -> Vec<Point> {
+        let width = Nanos(to.since(from).0.div_ceil(most.max(1) as u64).max(1));
+        let fits = |row: &Row| row.length <= width.max(ROWS[1].length);
+        let finest = ROWS.iter().rposition(fits).unwrap_or(1).max(1);
+        let mut points: Vec<(u64, Point)> = Vec::new();
+        let mut known = from;
+        for at in (0..ROWS.len()).rev() {
+            // What coarse windows and finer ones both have is told by the finer ones, but
+            // no finer than asked; what is not closed yet is in still finer ones alone.
+            let finer = &self.rows[finest.min(at)..at];
+            let finer = finer.iter().filter_map(|row| Some(row.front()?.start())).min();
+            let until = finer.unwrap_or(to);
+            for slot in &self.rows[at] {
+                let is_new = slot.start() >= known
+                    || known == from && slot.end() > from && slot.start() < from;
+                if !is_new || slot.start() >= until.min(to) {
+                    continue;
+                }
+                known = slot.end();
+                let number = slot.start().since(from).0 / width.0;
+                match points.last_mut() {
+                    Some((last, point)) if *last == number => point.join(slot),
+                    _ => points.push((number, Point::of(slot))),
+                }
+            }
+        }
+        points.into_iter().map(|(_, point)| point).collect()
     }
 
     /// Whether all of it is longer ago than it reaches.

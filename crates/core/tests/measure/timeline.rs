@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sterna_core::Nanos;
-use sterna_core::measure::{Spread, Timeline};
+use sterna_core::measure::{Point, Spread, Timeline};
 
 use super::world::{TICK, reads};
 use crate::random::Random;
@@ -103,7 +103,7 @@ fn a_day_is_kept_and_no_more() {
     assert!((day.iops() - 30.0).abs() < 0.01, "{}", day.iops());
     assert!(!timeline.is_over(now));
     assert!(timeline.is_over(now.plus(Nanos::from_secs(86_401))));
-    const { assert!(Timeline::MEMORY_MAX <= 31 << 10) };
+    const { assert!(Timeline::MEMORY_MAX <= 68 << 10) };
 }
 
 #[test]
@@ -188,4 +188,70 @@ proptest! {
         let slack = Nanos(most.0 / 1_000_000);
         prop_assert!(p99.plus(slack) >= least && p99 <= most.plus(slack));
     }
+}
+
+/// A timeline of `seconds` in which each second had ten requests of 1 ms, but for the
+/// second `slow`, in which they took 40 ms.
+fn with_a_slow_second(seconds: u64, slow: u64) -> (Timeline, Nanos) {
+    let mut timeline = Timeline::default();
+    for number in 1..=seconds * 10 {
+        let took = if (number - 1) / 10 == slow { millis(40) } else { millis(1) };
+        timeline.push(tick(number), &reads(TICK, &[took]));
+    }
+    (timeline, tick(seconds * 10))
+}
+
+#[test]
+fn a_chart_of_ten_minutes_has_every_second() {
+    let (timeline, now) = with_a_slow_second(700, 300);
+    let from = Nanos(now.0 - Nanos::from_secs(600).0);
+    let points = timeline.points(from, now, 600);
+    assert!((599..=600).contains(&points.len()), "{}", points.len());
+    // The last second has not closed yet: its tenths are joined.
+    assert!(points[..points.len() - 1].iter().all(|point| point.windows == 1));
+    let late: Vec<&Point> =
+        points.iter().filter(|it| it.did.p99 > Some(millis(30))).collect();
+    assert_eq!(late.len(), 1, "{late:?}");
+    assert_eq!(late[0].start, Nanos::from_secs(300));
+    let follow = |pair: &[Point]| pair[0].end <= pair[1].start;
+    assert!(points.windows(2).all(follow));
+}
+
+#[test]
+fn the_percentile_of_several_windows_in_one_point_is_that_of_the_worst() {
+    let (timeline, now) = with_a_slow_second(600, 300);
+    let points = timeline.points(Nanos(0), now, 20);
+    assert!(points.len() <= 21, "{}", points.len());
+    let worst = points.iter().max_by_key(|point| point.did.p99).unwrap();
+    assert!(worst.windows == 3 && worst.did.p99 >= Some(millis(39)), "{worst:?}");
+    assert!(points.iter().all(|it| (it.did.iops() - 10.0).abs() < 1.5), "{points:?}");
+}
+
+#[test]
+fn a_chart_of_a_day_has_all_that_was_done_once() {
+    let mut timeline = Timeline::default();
+    let ten = Nanos::from_secs(10);
+    for number in 1..=8_000 {
+        timeline.push(Nanos(ten.0 * number), &reads(ten, &vec![millis(2); 30]));
+    }
+    let now = Nanos(ten.0 * 8_000);
+    let points = timeline.points(Nanos(0), now, 600);
+    let sum: u64 = points.iter().map(|point| point.did.read.operations).sum();
+    assert!((230_000..=240_000).contains(&sum), "{sum}");
+    assert!(points.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    // Where windows of a minute are kept, points have them.
+    let last = points.last().unwrap();
+    assert!(last.end.since(last.start) < Nanos::from_secs(300), "{last:?}");
+}
+
+#[test]
+fn a_pause_is_no_point() {
+    let mut timeline = Timeline::default();
+    for number in (1..=50).chain(1_000..=1_050) {
+        timeline.push(tick(number), &reads(TICK, &[millis(1)]));
+    }
+    let points = timeline.points(Nanos(0), tick(1_050), 600);
+    let pause =
+        points.windows(2).any(|it| it[1].start.since(it[0].end) > Nanos::from_secs(90));
+    assert!(pause, "{points:?}");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sterna_state::Store;
 
-use crate::{IoChoice, Log, Running, Settings};
+use crate::{IoChoice, Log, Notes, Running, Settings};
 
 /// Starts a daemon on a state.
 fn start(place: &Path) -> Running {
@@ -18,6 +18,8 @@ fn start(place: &Path) -> Running {
         nbd_socket: place.join("nbd.sock"),
         listen: Vec::new(),
         io: IoChoice::Auto,
+        dashboard: None,
+        notes: Notes::default(),
         log: Log::to(std::io::sink()).expect("a log"),
     };
     Running::start(settings).expect("the daemon starts all the same")

@@ -11,7 +11,7 @@ use sterna_api::{
     AddDatastore, AskGuard, Client, ClientError, ErrorCode, ImportDisk, Migration,
     StartMigration,
 };
-use sterna_daemon::{IoChoice, Log, Running, Settings};
+use sterna_daemon::{IoChoice, Log, Notes, Running, Settings};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -71,6 +71,8 @@ impl Site {
             nbd_socket: self.dir.path().join("nbd.sock"),
             listen: Vec::new(),
             io: IoChoice::Auto,
+            dashboard: None,
+            notes: Notes::default(),
             log: Log::to(std::io::sink()).unwrap(),
         };
         let start = || Running::start(settings).unwrap();

@@ -24,7 +24,7 @@ const STATUS_QUESTIONS: usize = 64;
 /// So many stretches with data are told, at most: enough to pick some of.
 const STRETCHES_MAX: usize = 4096;
 
-/// Somebody who looks at a device or an export, and writes nothing.
+/// Somebody who looks at a device or an export, and writes nothing that is not asked for.
 pub struct Visit(Kind);
 
 enum Kind {
@@ -52,6 +52,14 @@ impl Visit {
         }
     }
 
+    /// How many bytes the place has.
+    pub fn size(&self) -> u64 {
+        match &self.0 {
+            Kind::Server(exchange) => exchange.negotiated().session.size,
+            Kind::Device { size, .. } => *size,
+        }
+    }
+
     /// Reads a range, of 64 KiB at most, in one piece.
     pub fn read(&mut self, bytes: &Range<u64>) -> Result<Vec<u8>, DatastoreError> {
         let len = bytes.end.saturating_sub(bytes.start).min(READ_MAX);
@@ -64,6 +72,20 @@ impl Visit {
             Kind::Device { path, file, size } => {
                 let range = bytes.start..bytes.start + len;
                 read_blocks(file, &range, *size).map_err(failed("read", path))
+            }
+        }
+    }
+
+    /// Writes whole blocks of 4 KiB, and makes them durable as far as the place lets us. Only
+    /// where nothing is that anybody needs.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DatastoreError> {
+        match &mut self.0 {
+            Kind::Server(exchange) => {
+                exchange.write(offset, bytes)?;
+                exchange.flush()
+            }
+            Kind::Device { path, .. } => {
+                write_blocks(path, offset, bytes).map_err(failed("write to", path))
             }
         }
     }
@@ -99,6 +121,18 @@ pub struct Data {
     pub stretches: Vec<Range<u64>>,
     /// Everything was asked about.
     pub is_all: bool,
+}
+
+/// Writes whole blocks of a device, past the page cache.
+fn write_blocks(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).custom_flags(libc::O_DIRECT).open(path)?;
+    let mut memory = vec![0; bytes.len() + BLOCK as usize];
+    let from = memory.as_ptr().align_offset(BLOCK as usize);
+    let aligned = &mut memory[from..from + bytes.len()];
+    aligned.copy_from_slice(bytes);
+    file.write_all_at(aligned, offset)?;
+    file.sync_data()
 }
 
 /// Reads a range of a device in whole blocks.

@@ -41,6 +41,11 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody
     }
 }
 
+/// All of a request's body, in time.
+pub(super) async fn bytes_of(request: Request) -> Result<Bytes, Refusal> {
+    all_of(request, &()).await
+}
+
 async fn all_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Refusal> {
     let bytes = Bytes::from_request(request, state);
     let Ok(bytes) = tokio::time::timeout(BODY, bytes).await else {

@@ -4,22 +4,28 @@
 //! out on a thread that may. The OpenAPI document is made from the handlers and
 //! the API's types; the copy in the repository is held to it by a test.
 
+mod activity;
 mod advice;
 mod classes;
 mod datastores;
 mod disks;
 mod document;
 mod drs;
+mod events;
 mod extract;
 mod hosts;
+mod loopback;
 mod migrations;
+mod page;
 mod plans;
 mod policies;
 mod pools;
 mod predictions;
 mod rules;
+mod sessions;
 mod status;
 mod storage_drs;
+mod timelines;
 mod top;
 mod transfers;
 mod visitors;
@@ -31,7 +37,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sterna_api::{Error, ErrorCode};
@@ -41,6 +48,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::document::completed;
+pub use self::loopback::{Loopback, listen};
 pub use self::visitors::{Visitors, serve};
 use crate::Server;
 
@@ -73,6 +81,11 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(status::show))
         .routes(routes!(status::tasks))
         .routes(routes!(top::show))
+        .routes(routes!(timelines::show))
+        .routes(routes!(events::show))
+        .routes(routes!(activity::list))
+        .routes(routes!(sessions::show, sessions::open, sessions::end))
+        .routes(routes!(sessions::link))
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(datastores::probed))
@@ -144,6 +157,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/v1/openapi.json", get(|| async move { Json(document) }))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_so)
+        .layer(from_fn_with_state(server.clone(), activity::enter))
         .layer(DefaultBodyLimit::max(BODY_MOST))
         .with_state(server)
 }
@@ -162,9 +176,13 @@ async fn not_so(method: Method) -> Response {
     (StatusCode::METHOD_NOT_ALLOWED, Json(body)).into_response()
 }
 
-async fn nothing_there() -> Refusal {
+async fn nothing_there(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let is_page = method == Method::GET && !uri.path().starts_with("/v1/");
+    if let Some(page) = is_page.then(|| page::page(&uri, &headers)).flatten() {
+        return page;
+    }
     let error = Error::new(ErrorCode::NotFound, "the API has no such path");
-    Refusal(error.hint("see /v1/openapi.json"))
+    Refusal(error.hint("see /v1/openapi.json")).into_response()
 }
 
 /// An error on its way out.

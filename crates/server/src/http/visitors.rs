@@ -15,22 +15,27 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::Future;
+use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::response::Response;
+use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use sterna_os::lock;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+
+use crate::access::Caller;
 
 /// How long a connection may do nothing: longer than monitors pause that ask every minute.
 const IDLE: Duration = Duration::from_secs(75);
@@ -57,8 +62,10 @@ struct There {
 
 #[derive(Debug)]
 struct Visitor {
-    /// Since when, if nothing is being done for it.
-    idle: Option<Instant>,
+    /// So many requests of it are being carried out, or answers being sent.
+    busy: usize,
+    /// Since when nothing is being done for it, if that is so.
+    since: Instant,
     /// Dropped, it closes the connection.
     _stays: oneshot::Sender<Infallible>,
 }
@@ -86,14 +93,15 @@ impl Visitors {
         let mut there = lock(&self.there);
         if there.all.len() >= self.most {
             self.closed.fetch_add(1, Ordering::Relaxed);
-            let idle = there.all.iter().filter_map(|(key, one)| Some((one.idle?, *key)));
+            let idle =
+                there.all.iter().filter_map(|(key, one)| Some((one.idle()?, *key)));
             let (_, oldest) = idle.min()?;
             there.all.remove(&oldest);
         }
         let (stays, goes) = oneshot::channel();
         let key = there.next;
         there.next += 1;
-        there.all.insert(key, Visitor { idle: Some(now), _stays: stays });
+        there.all.insert(key, Visitor { busy: 0, since: now, _stays: stays });
         Some((key, goes))
     }
 
@@ -104,7 +112,7 @@ impl Visitors {
     /// How long nothing has been done for one.
     fn idle_for(&self, key: u64) -> Duration {
         let there = lock(&self.there);
-        let idle = there.all.get(&key).and_then(|visitor| visitor.idle);
+        let idle = there.all.get(&key).and_then(Visitor::idle);
         idle.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
@@ -119,27 +127,84 @@ impl Visitors {
         }
     }
 
-    /// Something is done for it from now on, or no more.
-    fn set_idle(&self, key: u64, idle: Option<Instant>) {
+    /// Something is done for it from now on.
+    fn begins(&self, key: u64) {
         if let Some(visitor) = lock(&self.there).all.get_mut(&key) {
-            visitor.idle = idle;
+            visitor.busy += 1;
+        }
+    }
+
+    /// One thing is done for it no more.
+    fn ends(&self, key: u64, now: Instant) {
+        if let Some(visitor) = lock(&self.there).all.get_mut(&key) {
+            visitor.busy = visitor.busy.saturating_sub(1);
+            visitor.since = now;
         }
     }
 }
 
+impl Visitor {
+    /// Since when nothing is being done for it, if that is so.
+    fn idle(&self) -> Option<Instant> {
+        (self.busy == 0).then_some(self.since)
+    }
+}
+
+/// Whose request it is: an answer that takes long to send keeps the connection busy with
+/// this.
+#[derive(Clone, Debug)]
+pub(super) struct Visit(Arc<Visitors>, u64);
+
+impl Visit {
+    /// Something is done for the connection until this is dropped.
+    pub(super) fn busy(&self) -> Busy {
+        Busy::new(&self.0, self.1)
+    }
+}
+
 /// A request that is being carried out; over when it is dropped.
-struct Busy(Arc<Visitors>, u64);
+pub(super) struct Busy(Arc<Visitors>, u64);
 
 impl Busy {
     fn new(visitors: &Arc<Visitors>, key: u64) -> Busy {
-        visitors.set_idle(key, None);
+        visitors.begins(key);
         Busy(visitors.clone(), key)
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.set_idle(self.1, Some(Instant::now()));
+        self.0.ends(self.1, Instant::now());
+    }
+}
+
+/// Where clients come in.
+pub(super) trait Door: Send + 'static {
+    /// What they come on.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Waits for the next one, and says whether that is known to be somebody of this host.
+    fn next(
+        &self,
+    ) -> impl Future<Output = io::Result<(Self::Stream, Option<Caller>)>> + Send;
+}
+
+impl Door for UnixListener {
+    type Stream = UnixStream;
+
+    async fn next(&self) -> io::Result<(UnixStream, Option<Caller>)> {
+        let (stream, _) = self.accept().await?;
+        let user = stream.peer_cred().ok().map(|peer| peer.uid());
+        Ok((stream, Some(Caller::Local(user))))
+    }
+}
+
+impl Door for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&self) -> io::Result<(TcpStream, Option<Caller>)> {
+        let (stream, _) = self.accept().await?;
+        Ok((stream, None))
     }
 }
 
@@ -148,16 +213,26 @@ pub async fn serve(
     listener: UnixListener,
     router: Router,
     visitors: Arc<Visitors>,
+    stopping: watch::Receiver<bool>,
+) {
+    serve_at(listener, router, visitors, stopping).await;
+}
+
+/// The same, wherever clients come in.
+pub(super) async fn serve_at(
+    door: impl Door,
+    router: Router,
+    visitors: Arc<Visitors>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = door.next() => accepted,
             Some(_) = connections.join_next() => continue,
             _ = stopping.wait_for(|stopping| *stopping) => break,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, caller)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
@@ -165,17 +240,18 @@ pub async fn serve(
         let (router, visitors) = (router.clone(), visitors.clone());
         let stopping = stopping.clone();
         connections.spawn(async move {
+            let router = caller.map_or(router.clone(), |it| router.layer(Extension(it)));
             talk(stream, router, &visitors, key, goes, stopping).await;
             visitors.leave(key);
         });
     }
-    drop(listener);
+    drop(door);
     while connections.join_next().await.is_some() {}
 }
 
 /// One connection, until its client has had enough, has to go, or the daemon stops.
 async fn talk(
-    stream: UnixStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
     visitors: &Arc<Visitors>,
     key: u64,
@@ -183,8 +259,9 @@ async fn talk(
     mut stopping: watch::Receiver<bool>,
 ) {
     let router = TowerToHyperService::new(router);
-    let answer = |request: hyper::Request<Incoming>| {
+    let answer = |mut request: hyper::Request<Incoming>| {
         let busy = Busy::new(visitors, key);
+        request.extensions_mut().insert(Visit(visitors.clone(), key));
         let answer = router.call(request);
         async move {
             let answer: Result<Response, Infallible> = answer.await;
@@ -254,8 +331,9 @@ mod tests {
         let at = |second| begin + Duration::from_secs(second);
         let mut all: Vec<_> = (0..3).map(|it| visitors.enter(at(it)).unwrap()).collect();
         // The first asks for something; the second has had its answer lately.
-        visitors.set_idle(all[0].0, None);
-        visitors.set_idle(all[1].0, Some(at(10)));
+        visitors.begins(all[0].0);
+        visitors.begins(all[1].0);
+        visitors.ends(all[1].0, at(10));
         assert!(visitors.enter(at(11)).is_some());
         let has_to_go = |(_, goes): &mut (u64, oneshot::Receiver<_>)| {
             matches!(goes.try_recv(), Err(oneshot::error::TryRecvError::Closed))
@@ -270,7 +348,7 @@ mod tests {
         let now = Instant::now();
         let all = [visitors.enter(now).unwrap(), visitors.enter(now).unwrap()];
         for (key, _) in &all {
-            visitors.set_idle(*key, None);
+            visitors.begins(*key);
         }
         assert!(visitors.enter(now).is_none());
         visitors.leave(all[0].0);

@@ -11,6 +11,7 @@
 //!
 //! Nothing is kept of what did nothing for a day.
 
+mod chart;
 mod device;
 mod look;
 
@@ -25,6 +26,7 @@ use sterna_core::qos::ClassId;
 use sterna_core::{DiskId, Nanos};
 use sterna_os::lock;
 
+pub use self::chart::Subject;
 use self::device::DeviceLine;
 pub use self::look::load;
 

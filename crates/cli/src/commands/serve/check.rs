@@ -43,12 +43,14 @@ fn words(resolved: &Resolved, output: Output) -> String {
     for address in &resolved.listen {
         pairs.add("NBD over TCP", address.to_string());
     }
+    pairs.maybe("dashboard", resolved.dashboard.map(|address| address.to_string()));
     format!("The configuration is good.\n{}", output.pairs_below(&pairs))
 }
 
 /// All that would keep the daemon from starting.
 fn problems(resolved: &Resolved) -> Vec<String> {
-    let Resolved { config: _, state, socket, nbd_socket, listen, io: _ } = resolved;
+    let Resolved { config: _, state, socket, nbd_socket, listen, io: _, dashboard: _ } =
+        resolved;
     let mut problems = Vec::new();
     problems.extend(of_directory(state).map(|what| format!("state: {what}")));
     problems.extend(of_socket(socket).map(|what| format!("socket: {what}")));
@@ -115,6 +117,7 @@ mod tests {
             socket: dir.join("run/api.sock"),
             nbd_socket: dir.join("run/nbd.sock"),
             listen: vec!["127.0.0.1:10809".parse().expect("an address")],
+            dashboard: None,
             io: IoArg::Auto,
         }
     }

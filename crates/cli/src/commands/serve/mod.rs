@@ -16,8 +16,10 @@ use anyhow::Context;
 use sterna_api::Status;
 use sterna_console::connect::{Said, caller, explain};
 use sterna_console::output::{Output, takes_colour};
-use sterna_daemon::{LAST_LINES, Log, Settings};
-use tracing_subscriber::EnvFilter;
+use sterna_daemon::{LAST_LINES, Log, Notes, Settings};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 pub(crate) use options::ServeArgs;
 
@@ -47,8 +49,8 @@ pub(crate) fn run(
     if args.check {
         return check::run(&args.resolve(socket, &caller())?, output);
     }
-    let log = begin_log()?;
-    let ended = run_with(args, socket, output, &log);
+    let (log, notes) = begin_log()?;
+    let ended = run_with(args, socket, output, &log, notes);
     if let Err(error) = ended {
         // The log's thread prints the error: if stderr hangs, the daemon still ends, and
         // its supervisor can start it again.
@@ -60,22 +62,24 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Has the log, and what threads say as they panic, go to stderr.
-fn begin_log() -> anyhow::Result<Log> {
+/// Has the log, and what threads say as they panic, go to stderr; and what operators want
+/// to find later go to whoever keeps it.
+fn begin_log() -> anyhow::Result<(Log, Notes)> {
     let log = Log::to_stderr().context("cannot start the log's thread")?;
     log.take_panics();
     let filter = EnvFilter::try_from_env("STERNA_LOG").unwrap_or(EnvFilter::new("info"));
     let lines = log.clone();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let shown = tracing_subscriber::fmt::layer()
         .fmt_fields(log::fields())
         .with_writer(move || lines.clone())
         // It would print what goes wrong itself, and panic if that goes wrong.
         .log_internal_errors(false)
         .with_ansi(takes_colour(&io::stderr()))
         .with_target(false)
-        .init();
-    Ok(log)
+        .with_filter(filter);
+    let notes = Notes::default();
+    tracing_subscriber::registry().with(shown).with(notes.clone()).init();
+    Ok((log, notes))
 }
 
 fn run_with(
@@ -83,6 +87,7 @@ fn run_with(
     socket: SocketArg,
     output: Output,
     log: &Log,
+    notes: Notes,
 ) -> anyhow::Result<()> {
     let experiment = args.experiment.clone();
     let resolved = args.resolve(socket, &caller())?;
@@ -95,6 +100,8 @@ fn run_with(
         socket: resolved.socket,
         listen: resolved.listen,
         io: resolved.io.into(),
+        dashboard: resolved.dashboard,
+        notes,
         log: log.clone(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -54,6 +54,10 @@ pub(super) struct Options {
     /// The method of I/O [default: auto]
     #[arg(long, value_enum)]
     pub(super) io: Option<IoArg>,
+    /// The dashboard's address, of this host only [default: a free port, once `sterna
+    /// dashboard` asks for a link]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_loopback)]
+    pub(super) dashboard: Option<SocketAddr>,
 }
 
 /// What a file can say: the options of `sterna serve`, and the API's socket, which is an
@@ -72,6 +76,20 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "give an IP address and a port (127.0.0.1:10809 or [::1]:10809)".into()
     })
+}
+
+/// Reads where the dashboard listens. There is no encryption, so nobody from elsewhere may
+/// come.
+fn parse_loopback(text: &str) -> Result<SocketAddr, String> {
+    let address = parse_address(text)?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(format!(
+            "{} is no address of this host alone: give 127.0.0.1:PORT or [::1]:PORT; from \
+             another host, come through ssh -L",
+            address.ip()
+        )),
+    }
 }
 
 /// How to do I/O.
@@ -115,6 +133,8 @@ pub(super) struct Resolved {
     pub(super) listen: Vec<SocketAddr>,
     /// How to do I/O.
     pub(super) io: IoArg,
+    /// The dashboard's address.
+    pub(super) dashboard: Option<SocketAddr>,
 }
 
 impl ServeArgs {
@@ -143,7 +163,7 @@ impl ServeArgs {
         let config = read.as_ref().map(|(path, _)| path.to_path_buf());
         let said = read.map(|(_, said)| said).unwrap_or_default();
         // Whoever adds an option meets the compiler here.
-        let Options { state, listen, nbd_socket, io } = self.options;
+        let Options { state, listen, nbd_socket, io, dashboard } = self.options;
         let Said { socket: said_socket, options: said } = said;
         let socket = socket.socket.or_else(|| caller.socket.clone());
         let socket = socket.or(said_socket.socket).unwrap_or_else(|| caller.socket());
@@ -159,6 +179,7 @@ impl ServeArgs {
             socket: absolute(socket).context("cannot find the API socket")?,
             listen: if listen.is_empty() { said.listen } else { listen },
             io: io.or(said.io).unwrap_or_default(),
+            dashboard: dashboard.or(said.dashboard),
         })
     }
 }
@@ -187,7 +208,8 @@ mod tests {
     }
 
     const ALL: &str = "state = \"/f\"\nsocket = '/f.sock'\nnbd-socket = '/f.nbd'\n\
-                       listen = ['127.0.0.1:1', '[::1]:2']\nio = 'threads'\n";
+                       listen = ['127.0.0.1:1', '[::1]:2']\nio = 'threads'\n\
+                       dashboard = '127.0.0.1:3'\n";
 
     #[test]
     fn a_file_goes_before_the_defaults() {
@@ -200,6 +222,7 @@ mod tests {
             nbd_socket: "/f.nbd".into(),
             listen: vec!["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()],
             io: IoArg::Threads,
+            dashboard: Some("127.0.0.1:3".parse().unwrap()),
         };
         assert_eq!(resolved(&line, &caller()).unwrap(), expected);
     }
@@ -212,7 +235,7 @@ mod tests {
         assert_eq!(resolved(&line, &told).unwrap().socket, Path::new("/e.sock"));
         let line = format!(
             "{line} --state /s --socket /s.sock --nbd-socket /s.nbd --listen 1.2.3.4:5 \
-             --io auto"
+             --io auto --dashboard [::1]:4"
         );
         let expected = Resolved {
             config: Some(file.path().into()),
@@ -221,6 +244,7 @@ mod tests {
             nbd_socket: "/s.nbd".into(),
             listen: vec!["1.2.3.4:5".parse().unwrap()],
             io: IoArg::Auto,
+            dashboard: Some("[::1]:4".parse().unwrap()),
         };
         assert_eq!(resolved(&line, &told).unwrap(), expected);
     }
@@ -231,6 +255,15 @@ mod tests {
         let line = format!("sterna serve --config {}", file.path().display());
         let nbd = resolved(&line, &caller()).unwrap().nbd_socket;
         assert_eq!(nbd, Path::new("/run/other/nbd.sock"));
+    }
+
+    #[test]
+    fn the_dashboard_is_for_this_host_alone() {
+        for address in ["0.0.0.0:80", "192.0.2.1:80", "[::]:80", "localhost:80"] {
+            let line = format!("sterna serve --dashboard {address}");
+            let refused = Cli::try_parse_from(line.split_whitespace()).unwrap_err();
+            assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
+        }
     }
 
     #[test]

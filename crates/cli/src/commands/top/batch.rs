@@ -94,6 +94,7 @@ mod tests {
             migrations: 0,
             total: Load::default(),
             rows: vec![row(&long, Load::default()), row("db", load)],
+            matched: None,
         };
         let text = block(&top, TimeZone::UTC);
         let lines: Vec<&str> = text.lines().collect();

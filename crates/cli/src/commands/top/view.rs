@@ -160,6 +160,7 @@ mod tests {
                 row("web-1", 10.0, Some(900.0)),
                 row("web-2", 700.0, Some(100.0)),
             ],
+            matched: None,
         }
     }
 

@@ -1,57 +1,20 @@
-// Fewer points of a timeline. Percentiles are never averaged: of several windows the worst
-// one's percentile is taken, and the page says so. Rates are means, weighted by time.
+// Timelines that go on. Percentiles are never averaged: the daemon takes the worst of several
+// windows, and the page says so.
 import type { Column, Columns, Load, Timeline } from "../api/wire.ts";
 
 type Name = Exclude<keyof Columns, "start_ms" | "end_ms">;
 
 /** Columns of which the worst window counts. */
-const WORST: Name[] = ["p50_us", "p99_us", "max_us"];
-const MEANS: Name[] = ["read_iops", "write_iops", "read_bytes_s", "write_bytes_s", "queue_us", "service_us", "outstanding"];
-const ALL: Name[] = [...MEANS, ...WORST];
+export const WORST: readonly Name[] = ["p50_us", "p99_us", "max_us"];
+const MEANS: readonly Name[] = ["read_iops", "write_iops", "read_bytes_s", "write_bytes_s", "queue_us", "service_us", "outstanding"];
+/** All columns of figures. */
+export const NAMES: readonly Name[] = [...MEANS, ...WORST];
 
 /** Columns without a row. */
 export function empty(): Columns {
   const columns = { start_ms: [] as number[], end_ms: [] as number[] } as Columns;
-  for (const name of ALL) columns[name] = [];
+  for (const name of NAMES) columns[name] = [];
   return columns;
-}
-
-/** At most `points` rows, each of neighbours. Says how many rows are in one. */
-export function reduce(columns: Columns, points: number): { columns: Columns; joined: number } {
-  const rows = columns.start_ms.length;
-  const joined = Math.max(1, Math.ceil(rows / Math.max(1, points)));
-  if (joined === 1) return { columns, joined };
-  const made = empty();
-  for (let from = 0; from < rows; from += joined) {
-    const to = Math.min(rows, from + joined);
-    made.start_ms.push(columns.start_ms[from]!);
-    made.end_ms.push(columns.end_ms[to - 1]!);
-    for (const name of WORST) made[name].push(worst(columns[name], from, to));
-    for (const name of MEANS) made[name].push(mean(columns, name, from, to));
-  }
-  return { columns: made, joined };
-}
-
-function worst(values: Column, from: number, to: number): number | null {
-  let most: number | null = null;
-  for (let at = from; at < to; at += 1) {
-    const value = values[at];
-    if (value !== null && value !== undefined && (most === null || value > most)) most = value;
-  }
-  return most;
-}
-
-function mean(columns: Columns, name: Name, from: number, to: number): number | null {
-  let sum = 0;
-  let time = 0;
-  for (let at = from; at < to; at += 1) {
-    const value = columns[name][at];
-    if (value === null || value === undefined) continue;
-    const span = Math.max(1, columns.end_ms[at]! - columns.start_ms[at]!);
-    sum += value * span;
-    time += span;
-  }
-  return time === 0 ? null : sum / time;
 }
 
 /** A timeline with one more window, without what is then too old. */
@@ -78,7 +41,7 @@ export function append(timeline: Timeline, load: Load, atMs: number, spanMs: num
   const made = empty();
   made.start_ms = [...columns.start_ms.slice(from), start];
   made.end_ms = [...columns.end_ms.slice(from), atMs];
-  for (const name of ALL) made[name] = [...columns[name].slice(from), row[name]];
+  for (const name of NAMES) made[name] = [...columns[name].slice(from), row[name]];
   return { ...timeline, columns: made, from_ms: atMs - spanMs, to_ms: atMs, now_ms: atMs };
 }
 

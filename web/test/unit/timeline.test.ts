@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Columns, Load, Timeline } from "../../src/api/wire.ts";
-import { append, empty, median, pointMeans, reduce, sum } from "../../src/model/downsample.ts";
+import type { Columns, Load, RawTimeline, Timeline } from "../../src/api/wire.ts";
+import { withPauses } from "../../src/model/pauses.ts";
+import { append, empty, median, pointMeans, sum } from "../../src/model/timeline.ts";
 
 function columns(rows: number, p99: (row: number) => number | null): Columns {
   const made = empty();
@@ -14,33 +15,23 @@ function columns(rows: number, p99: (row: number) => number | null): Columns {
   return made;
 }
 
-test("percentiles are never averaged: the worst window counts", () => {
-  const { columns: made, joined } = reduce(columns(3600, (row) => (row === 1234 ? 90_000 : 1000)), 600);
-  assert.equal(joined, 6);
-  assert.equal(made.p99_us.length, 600);
-  assert.equal(Math.max(...(made.p99_us as number[])), 90_000);
+test("no line is drawn across a pause, in which the rates are zero", () => {
+  const raw = { of: "all", from_ms: 0, to_ms: 20_000, now_ms: 20_000, columns: { ...columns(4, () => 5), windows: [1, 1, 1, 1] } } as unknown as RawTimeline;
+  raw.columns.start_ms = [0, 1000, 9000, 10_000];
+  raw.columns.end_ms = [1000, 2000, 10_000, 11_000];
+  const made = withPauses(raw);
+  assert.deepEqual(made.columns.p99_us, [5, 5, null, null, 5, 5, null, null]);
+  assert.deepEqual(made.columns.read_iops, [0, 1, 0, 0, 2, 3, 0, 0]);
+  assert.deepEqual(made.columns.end_ms, [1000, 2000, 2001, 9000, 10_000, 11_000, 11_001, 20_000]);
+  assert.ok(made.columns.end_ms.every((end, at) => at === 0 || end > made.columns.end_ms[at - 1]!));
 });
 
-test("rates are means", () => {
-  const { columns: made } = reduce(columns(10, () => 1), 5);
-  assert.deepEqual(made.read_iops, [0.5, 2.5, 4.5, 6.5, 8.5]);
-});
-
-test("means are weighted by time", () => {
-  const made = columns(2, () => 1);
-  made.end_ms[1] = 4000;
-  made.start_ms[1] = 1000;
-  assert.deepEqual(reduce(made, 1).columns.read_iops, [0.75]);
-});
-
-test("where nothing was asked there is no figure, and no zero", () => {
-  const { columns: made } = reduce(columns(4, (row) => (row < 2 ? null : 5)), 2);
-  assert.deepEqual(made.p99_us, [null, 5]);
-});
-
-test("few rows stay as they are", () => {
-  const before = columns(10, () => 1);
-  assert.equal(reduce(before, 600).columns, before);
+test("a timeline knows how many windows its points join", () => {
+  const raw = { of: "all", from_ms: 0, to_ms: 12_000, now_ms: 12_000, columns: { ...columns(2, () => 5), windows: [6, 6] } } as unknown as RawTimeline;
+  raw.columns.start_ms = [0, 6000];
+  raw.columns.end_ms = [6000, 12_000];
+  const made = withPauses(raw);
+  assert.deepEqual([made.joined, made.finest_ms, made.columns.p99_us.length], [6, 1000, 2]);
 });
 
 test("a live window goes to the end, and what is too old is dropped", () => {

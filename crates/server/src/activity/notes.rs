@@ -1,0 +1,68 @@
+//! Lines of the daemon's log as entries.
+
+use sterna_api::Activity;
+use sterna_runtime::notes::Note;
+
+/// What a line may be about: the first of these that it names, and how that is called.
+const SUBJECTS: [(&str, &str); 9] = [
+    ("disk", "disk"),
+    ("vm", "vm"),
+    ("datastore", "datastore"),
+    ("migration", "migration"),
+    ("plan", "plan"),
+    ("class", "class"),
+    ("policy", "policy"),
+    ("host", "host"),
+    ("pool", "pool"),
+];
+
+/// The entry of a line.
+pub fn entry(note: Note) -> Activity {
+    let subject = SUBJECTS.iter().find_map(|(field, noun)| {
+        let (name, value) = note.fields.iter().find(|(name, _)| name == field)?;
+        Some((*name, format!("{noun} {value}")))
+    });
+    let others = note
+        .fields
+        .iter()
+        .filter(|(name, _)| subject.as_ref().is_none_or(|(subject, _)| subject != name));
+    let details: Vec<String> = others
+        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .collect();
+    let text = match details.is_empty() {
+        true => note.message,
+        false => format!("{}: {}", note.message, details.join(", ")),
+    };
+    Activity {
+        seq: 0,
+        at_ms: note.at_ms,
+        who: "sterna".into(),
+        about: subject.map(|(_, about)| about),
+        text,
+        command: None,
+        ok: note.ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_about_its_disk_and_tells_the_rest() {
+        let fields = vec![("migration", "4".to_owned()), ("disk", "db".to_owned())];
+        let message = "migration completed".to_owned();
+        let entry = entry(Note { at_ms: 1, ok: true, message, fields });
+        assert_eq!(entry.about.as_deref(), Some("disk db"));
+        assert_eq!(entry.text, "migration completed: migration 4");
+        assert_eq!((entry.who.as_str(), entry.ok), ("sterna", true));
+    }
+
+    #[test]
+    fn a_line_about_nothing_is_about_the_daemon() {
+        let note =
+            Note { at_ms: 1, ok: false, message: "told to stop".into(), fields: vec![] };
+        let entry = entry(note);
+        assert_eq!((entry.about, entry.text.as_str()), (None, "told to stop"));
+    }
+}

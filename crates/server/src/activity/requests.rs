@@ -1,0 +1,173 @@
+//! Requests that change something, as entries.
+//!
+//! What was asked is told by the operation's name in the API's document, and by what the
+//! request says; the command that stands for it, by the client itself (`sterna-command`),
+//! which nobody else checks.
+
+use serde_json::Value;
+use sterna_api::{Activity, printable_line};
+
+/// The most that is told of a request, in characters.
+const TEXT_MOST: usize = 400;
+
+/// Where the API's paths begin that are about something with a name, and how that is called.
+const SUBJECTS: [(&str, &str); 12] = [
+    ("disks", "disk"),
+    ("datastores", "datastore"),
+    ("migrations", "migration"),
+    ("plans", "plan"),
+    ("classes", "class"),
+    ("policies", "policy"),
+    ("vms", "vm"),
+    ("placements", "vm"),
+    ("hosts", "host"),
+    ("pools", "pool"),
+    ("imports", "disk"),
+    ("rules", "rule"),
+];
+
+/// What bodies call what they are about, and how that is called here.
+const NAMED: [(&str, &str); 3] = [("disk", "disk"), ("vm", "vm"), ("class", "class")];
+
+/// A request that changes something.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// Who asks.
+    pub(crate) who: String,
+    /// What the API calls it: `start_migration`.
+    pub(crate) operation: String,
+    /// The path.
+    pub(crate) path: String,
+    /// What it says; nothing if it has no body.
+    pub(crate) body: Value,
+    /// The command that stands for it, as the client says.
+    pub(crate) command: Option<String>,
+}
+
+impl Asked {
+    /// Whether it only asks what would be done.
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        self.body.get("dry_run") == Some(&Value::Bool(true))
+    }
+
+    /// The entry of it, once it is answered: with why it was refused, if it was.
+    pub(crate) fn entry(&self, at_ms: u64, refused: Option<&str>) -> Activity {
+        let (about, name) = self.subject();
+        let mut text = self.operation.replace('_', " ");
+        if let Value::Object(fields) = &self.body {
+            let told = fields.iter().filter(|(_, value)| says_something(value));
+            // What it is about is told already.
+            let told = told.filter(|(_, value)| value.as_str() != name.as_deref());
+            let told: Vec<String> = told
+                .map(|(field, value)| match value.as_str() {
+                    Some(text) => format!("{field} {text}"),
+                    None => format!("{field} {value}"),
+                })
+                .collect();
+            if !told.is_empty() {
+                text = format!("{text}: {}", told.join(", ").replace('_', " "));
+            }
+        }
+        if let Some(why) = refused {
+            text = format!("{text}; refused: {why}");
+        }
+        Activity {
+            seq: 0,
+            at_ms,
+            who: self.who.clone(),
+            about,
+            text: cut(&text),
+            command: self.command.as_deref().map(cut),
+            ok: refused.is_none(),
+        }
+    }
+
+    /// What it is about, and the name of that.
+    fn subject(&self) -> (Option<String>, Option<String>) {
+        let mut parts = self.path.trim_start_matches("/v1/").split('/');
+        let kind = parts.next().unwrap_or_default();
+        let noun = SUBJECTS.iter().find(|(path, _)| *path == kind).map(|(_, noun)| noun);
+        let in_body = |field: &str| self.body.get(field)?.as_str().map(str::to_owned);
+        if let (Some(noun), Some(name)) = (noun, parts.next()) {
+            return (Some(format!("{noun} {name}")), Some(name.into()));
+        }
+        let named = NAMED.iter().find_map(|(field, noun)| Some((*noun, in_body(field)?)));
+        let created = || Some((*noun?, in_body("name")?));
+        match named.or_else(created) {
+            Some((noun, name)) => (Some(format!("{noun} {name}")), Some(name)),
+            None => (None, None),
+        }
+    }
+}
+
+/// Whether a value is more than what holds anyway.
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(all) => !all.is_empty(),
+        Value::Object(all) => all.values().any(says_something),
+        _ => true,
+    }
+}
+
+/// A line, not too long, that a terminal may show.
+fn cut(text: &str) -> String {
+    let line = printable_line(text);
+    match line.char_indices().nth(TEXT_MOST) {
+        Some((end, _)) => format!("{}\u{2026}", &line[..end]),
+        None => line.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(operation: &str, path: &str, body: Value) -> Asked {
+        Asked {
+            who: "root".into(),
+            operation: operation.into(),
+            path: path.into(),
+            body,
+            command: Some("sterna migrate db --to slow".into()),
+        }
+    }
+
+    #[test]
+    fn a_request_is_told_with_what_it_is_about() {
+        let guard = json!({"keep": null, "idle_only": false});
+        let body = json!({"disk": "db", "to": "slow", "guard": guard, "verify": true});
+        let entry = asked("start_migration", "/v1/migrations", body).entry(7, None);
+        assert_eq!(entry.about.as_deref(), Some("disk db"));
+        assert_eq!(entry.text, "start migration: to slow, verify true");
+        assert_eq!(entry.command.as_deref(), Some("sterna migrate db --to slow"));
+        assert!(entry.ok);
+    }
+
+    #[test]
+    fn a_refused_request_says_why() {
+        let asked = asked("cancel_migration", "/v1/migrations/4/cancel", Value::Null);
+        let entry = asked.entry(7, Some("migration 4 has ended"));
+        assert_eq!(entry.about.as_deref(), Some("migration 4"));
+        assert_eq!(entry.text, "cancel migration; refused: migration 4 has ended");
+        assert!(!entry.ok);
+    }
+
+    #[test]
+    fn what_is_made_is_about_its_own_name() {
+        let entry = asked("create_disk", "/v1/disks", json!({"name": "db", "size": 5}));
+        let entry = entry.entry(7, None);
+        assert_eq!(entry.about.as_deref(), Some("disk db"));
+        assert_eq!(entry.text, "create disk: size 5");
+    }
+
+    #[test]
+    fn no_text_is_endless_or_moves_a_cursor() {
+        let body = json!({"name": "a\u{1b}[31m".repeat(500)});
+        let entry = asked("add_datastore", "/v1/datastores", body).entry(7, None);
+        assert!(entry.text.chars().count() <= TEXT_MOST + 1);
+        assert!(!entry.text.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,346 @@
+//! What was done, by whom, and what the daemon decided: a year of it.
+//!
+//! It is beside the state, in a database of its own (`activity.db`), since nothing hangs on
+//! it: entries are not synced one by one, a power loss may cost the last ones, and a file
+//! that cannot be used is put aside. **Nobody waits for an entry**: it goes into a queue
+//! that is bounded ([`QUEUE`]), and what finds no place there is counted and told as soon as
+//! there is one.
+//!
+//! What is older than a year goes, and of more than [`ENTRIES_MOST`] entries the oldest.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, Row, params};
+use sterna_api::{Activity, Error};
+
+use super::{from_sql, to_sql};
+
+/// "STRA": this file is Sterna's, and has activities.
+const APPLICATION_ID: i64 = 0x5354_5241;
+/// What this Sterna writes.
+const VERSION: i64 = 1;
+const TABLE: &str = include_str!("sql/activity_0001.sql");
+
+/// Entries that wait to be written: more than a daemon has in a minute in which everything
+/// goes wrong.
+const QUEUE: usize = 4096;
+/// So many are written in one transaction.
+const BATCH: usize = 256;
+/// How long entries are kept.
+const KEPT: Duration = Duration::from_secs(366 * 24 * 3600);
+/// The most entries: some 200 MB.
+const ENTRIES_MOST: i64 = 1_000_000;
+/// How often old entries are removed.
+const TIDY: Duration = Duration::from_secs(3600);
+/// How long somebody who reads waits.
+const ANSWER: Duration = Duration::from_secs(3);
+/// The most entries that somebody reads at once.
+const READ_MOST: usize = 5000;
+
+/// Why the list cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivityError {
+    /// SQLite said no.
+    #[error("the list of activities cannot be used: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The file is somebody else's, or from a newer Sterna.
+    #[error("{} is no list of activities that this Sterna knows", .0.display())]
+    Foreign(PathBuf),
+    /// The system said no.
+    #[error("the list of activities cannot be opened: {0}")]
+    Io(#[from] io::Error),
+    /// Its file system hangs.
+    #[error("the list of activities does not answer")]
+    Silent,
+}
+
+impl From<ActivityError> for Error {
+    fn from(error: ActivityError) -> Self {
+        let hint =
+            "check the file system of the state directory; Sterna works without it";
+        Error::unavailable(error.to_string()).hint(hint)
+    }
+}
+
+/// Which activities are wanted: the latest that fit, the latest first.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Only those before this number.
+    pub before: Option<u64>,
+    /// Only those after this number.
+    pub after: Option<u64>,
+    /// Only those about this.
+    pub about: Option<String>,
+    /// Only those since this moment (milliseconds since 1970).
+    pub from_ms: Option<u64>,
+    /// Only those before this moment (milliseconds since 1970).
+    pub to_ms: Option<u64>,
+    /// So many at most.
+    pub limit: usize,
+}
+
+enum Message {
+    Enter(Activity),
+    Read(Wanted, SyncSender<Result<Vec<Activity>, ActivityError>>),
+}
+
+/// The list. Cheap to clone.
+#[derive(Clone)]
+pub struct ActivityLog {
+    queue: SyncSender<Message>,
+    lost: Arc<AtomicU64>,
+}
+
+impl ActivityLog {
+    /// Opens the list at that path. A file that cannot be used is put aside, and if there
+    /// can be none at all, the list is kept in memory: the daemon runs without it.
+    pub fn open(path: &Path) -> Result<ActivityLog, ActivityError> {
+        let connection = open(path).or_else(|error| {
+            let aside = path.with_extension("db.unusable");
+            tracing::warn!(path = %path.display(), %error, aside = %aside.display(),
+                           "cannot read the list of activities: Sterna begins a new one");
+            // What stays there is not needed; what cannot be moved is not written to.
+            std::fs::rename(path, &aside).ok().map_or_else(in_memory, |()| open(path))
+        });
+        let connection = connection.or_else(|_| in_memory())?;
+        let (queue, messages) = mpsc::sync_channel(QUEUE);
+        let lost = Arc::<AtomicU64>::default();
+        let writer = Writer { connection, lost: lost.clone(), tidied: None };
+        thread::Builder::new()
+            .name("sterna-activity".into())
+            .spawn(move || writer.run(&messages))?;
+        Ok(ActivityLog { queue, lost })
+    }
+
+    /// Enters something, at once or never. Its number does not count.
+    pub fn enter(&self, activity: Activity) {
+        if self.queue.try_send(Message::Enter(activity)).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads entries, with what was entered before.
+    pub fn read(&self, wanted: Wanted) -> Result<Vec<Activity>, ActivityError> {
+        let (sender, answer) = mpsc::sync_channel(1);
+        let silent = || ActivityError::Silent;
+        self.queue.try_send(Message::Read(wanted, sender)).map_err(|_| silent())?;
+        answer.recv_timeout(ANSWER).map_err(|_| silent())?
+    }
+}
+
+/// Who has the file.
+struct Writer {
+    connection: Connection,
+    lost: Arc<AtomicU64>,
+    tidied: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(first) = messages.recv() {
+            let more = messages.try_iter().take(BATCH - 1);
+            let mut entries = Vec::new();
+            for message in [first].into_iter().chain(more) {
+                match message {
+                    Message::Enter(activity) => entries.push(activity),
+                    Message::Read(wanted, answer) => {
+                        self.write(&std::mem::take(&mut entries));
+                        // Whoever asked may have gone.
+                        let _ = answer.send(read(&self.connection, &wanted));
+                    }
+                }
+            }
+            self.write(&entries);
+        }
+    }
+
+    fn write(&mut self, entries: &[Activity]) {
+        if entries.is_empty() {
+            return;
+        }
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let gap = (lost > 0).then(|| Activity {
+            seq: 0,
+            at_ms: entries[0].at_ms,
+            who: "sterna".into(),
+            about: None,
+            text: format!("{lost} entries of this list were lost: too many came at once"),
+            command: None,
+            ok: false,
+        });
+        let all = gap.iter().chain(entries);
+        if let Err(error) = insert(&mut self.connection, all) {
+            self.lost.fetch_add(lost + entries.len() as u64, Ordering::Relaxed);
+            // Not as a warning, which would be an entry.
+            tracing::debug!(%error, "activities were not written");
+        }
+        if self.tidied.is_none_or(|last| last.elapsed() >= TIDY) {
+            self.tidied = Some(Instant::now());
+            // It is tried again in an hour.
+            let _ = tidy(&self.connection, entries[0].at_ms);
+        }
+    }
+}
+
+fn in_memory() -> Result<Connection, ActivityError> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(TABLE)?;
+    Ok(connection)
+}
+
+fn open(path: &Path) -> Result<Connection, ActivityError> {
+    super::schema::make_private(path)?;
+    let connection = Connection::open(path)?;
+    let number = |name| -> rusqlite::Result<i64> {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+    };
+    let made = (number("application_id")?, number("user_version")?);
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    match made {
+        (0, 0) => {
+            let made = format!(
+                "BEGIN; {TABLE} PRAGMA application_id = {APPLICATION_ID};
+                 PRAGMA user_version = {VERSION}; COMMIT;"
+            );
+            connection.execute_batch(&made)?;
+        }
+        (APPLICATION_ID, VERSION) => {}
+        _ => return Err(ActivityError::Foreign(path.into())),
+    }
+    Ok(connection)
+}
+
+fn insert<'a>(
+    connection: &mut Connection,
+    entries: impl Iterator<Item = &'a Activity>,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    let sql = "INSERT INTO activities (at_ms, who, about, text, command, ok)
+               VALUES (?, ?, ?, ?, ?, ?)";
+    let mut statement = transaction.prepare_cached(sql)?;
+    for it in entries {
+        let at = to_sql(it.at_ms);
+        statement.execute(params![at, it.who, it.about, it.text, it.command, it.ok])?;
+    }
+    drop(statement);
+    transaction.commit()
+}
+
+fn read(
+    connection: &Connection,
+    wanted: &Wanted,
+) -> Result<Vec<Activity>, ActivityError> {
+    let sql = "SELECT seq, at_ms, who, about, text, command, ok FROM activities
+               WHERE seq < ifnull(?1, 9223372036854775807) AND seq > ifnull(?2, -1)
+                 AND (?3 IS NULL OR about = ?3)
+                 AND at_ms >= ifnull(?4, 0) AND at_ms < ifnull(?5, 9223372036854775807)
+               ORDER BY seq DESC LIMIT ?6";
+    let mut statement = connection.prepare_cached(sql)?;
+    let wanted = params![
+        wanted.before.map(to_sql),
+        wanted.after.map(to_sql),
+        wanted.about,
+        wanted.from_ms.map(to_sql),
+        wanted.to_ms.map(to_sql),
+        to_sql(wanted.limit.min(READ_MOST) as u64),
+    ];
+    let found: rusqlite::Result<Vec<Activity>> =
+        statement.query_map(wanted, activity)?.collect();
+    Ok(found?)
+}
+
+fn activity(row: &Row<'_>) -> rusqlite::Result<Activity> {
+    Ok(Activity {
+        seq: from_sql(row.get(0)?),
+        at_ms: from_sql(row.get(1)?),
+        who: row.get(2)?,
+        about: row.get(3)?,
+        text: row.get(4)?,
+        command: row.get(5)?,
+        ok: row.get(6)?,
+    })
+}
+
+fn tidy(connection: &Connection, now_ms: u64) -> rusqlite::Result<()> {
+    let oldest = to_sql(now_ms.saturating_sub(KEPT.as_millis() as u64));
+    connection.execute("DELETE FROM activities WHERE at_ms < ?", [oldest])?;
+    let sql = "DELETE FROM activities WHERE seq <= (SELECT max(seq) FROM activities) - ?";
+    connection.execute(sql, [ENTRIES_MOST])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at_ms: u64, about: &str, text: &str) -> Activity {
+        Activity {
+            seq: 0,
+            at_ms,
+            who: "root".into(),
+            about: Some(about.into()),
+            text: text.into(),
+            command: None,
+            ok: true,
+        }
+    }
+
+    fn texts(log: &ActivityLog, wanted: Wanted) -> Vec<String> {
+        log.read(wanted).unwrap().into_iter().map(|it| it.text).collect()
+    }
+
+    fn all() -> Wanted {
+        Wanted { limit: 100, ..Wanted::default() }
+    }
+
+    #[test]
+    fn the_latest_comes_first_and_a_new_start_finds_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("activity.db");
+        let log = ActivityLog::open(&path).unwrap();
+        for (at, about, text) in
+            [(1, "disk a", "one"), (2, "disk b", "two"), (3, "disk a", "three")]
+        {
+            log.enter(entry(at, about, text));
+        }
+        assert_eq!(texts(&log, all()), ["three", "two", "one"]);
+        drop(log);
+        let log = ActivityLog::open(&path).unwrap();
+        let about = Wanted { about: Some("disk a".into()), ..all() };
+        assert_eq!(texts(&log, about), ["three", "one"]);
+        let before = Wanted { before: Some(3), limit: 1, ..all() };
+        assert_eq!(texts(&log, before), ["two"]);
+        let between = Wanted { from_ms: Some(2), to_ms: Some(3), ..all() };
+        assert_eq!(texts(&log, between), ["two"]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_list_is_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("activity.db");
+        std::fs::write(&path, "a letter, which is no database at all").unwrap();
+        let log = ActivityLog::open(&path).unwrap();
+        log.enter(entry(1, "disk a", "one"));
+        assert_eq!(texts(&log, all()), ["one"]);
+        assert!(dir.path().join("activity.db.unusable").exists());
+    }
+
+    #[test]
+    fn what_is_older_than_a_year_goes() {
+        let mut connection = in_memory().unwrap();
+        let now = KEPT.as_millis() as u64 + 10;
+        let entries = [entry(1, "disk a", "old"), entry(now, "disk a", "new")];
+        insert(&mut connection, entries.iter()).unwrap();
+        tidy(&connection, now).unwrap();
+        let left = read(&connection, &all()).unwrap();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].text, "new");
+    }
+}
