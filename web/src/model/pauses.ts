@@ -1,6 +1,6 @@
 // The pauses of a timeline: time in which nothing was asked has no points.
 import type { Columns, RawTimeline, Timeline } from "../api/wire.ts";
-import { empty, NAMES, WORST } from "./timeline.ts";
+import { empty, median, NAMES, WORST } from "./timeline.ts";
 
 /** A point that begins later than this after the one before follows a pause. */
 const SLACK = 0.5;
@@ -10,7 +10,8 @@ export function withPauses(raw: RawTimeline): Timeline {
   const columns = empty();
   const source = raw.columns;
   const lengths = source.end_ms.map((end, at) => (end - source.start_ms[at]!) / Math.max(1, source.windows[at] ?? 1));
-  const finest = Math.max(1, Math.min(...lengths, 10_000));
+  // The newest windows are shorter: the usual length counts.
+  const finest = Math.max(1, median(lengths) ?? 1_000);
   source.end_ms.forEach((end, at) => {
     const start = source.start_ms[at]!;
     const before = source.end_ms[at - 1];
