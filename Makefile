@@ -11,7 +11,7 @@ PYTHON ?= /usr/bin/python3
 export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
 
 .PHONY: help deps build check lint audit test demo lab guest bench bench-quick fuzz \
-	deb deb-test dist clean
+	web web-test deb deb-test dist clean
 
 help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
@@ -28,6 +28,8 @@ help:
 	@echo '  make audit        spelling, unused dependencies, licenses and known faults'
 	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'
 	@echo '  make bench-quick  the same with few repeats, to see that it runs (10 minutes)'
+	@echo '  make web          the dashboard'"'"'s page, into crates/dashboard/dist (needs node)'
+	@echo '  make web-test     the page'"'"'s tests, in chromium'
 	@echo '  make fuzz         all that parses, under cargo-fuzz (FUZZ_SECONDS=60 each)'
 	@echo '  make deps         only install what the tests need'
 	@echo '  make clean        remove what was built'
@@ -109,6 +111,17 @@ fuzz:
 	@cd fuzz && $(FUZZ) build && for target in $$($(FUZZ) list); do \
 		mkdir -p corpus/$$target found/$$target && $(FUZZ) run $$target found/$$target \
 			corpus/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+# The page is committed as it was built: only changes to `web/` need this.
+web: web/node_modules
+	@cd web && npm run --silent types && npm run --silent build && npm run --silent size
+
+web-test: web
+	@cd web && npm run --silent check && npm run --silent unit && \
+		STERNA='$(wildcard $(abspath $(TARGET))/release/sterna)' npm run --silent e2e
+
+web/node_modules: web/package-lock.json
+	@cd web && npm ci --ignore-scripts && touch node_modules
 
 # The packages take the binary as it is: `make deb` after `make build` compiles nothing.
 deb: build

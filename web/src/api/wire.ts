@@ -1,0 +1,82 @@
+// The types of the API under the names that the page uses. `types.ts` is made from the
+// daemon's OpenAPI document by `npm run types`.
+import type { components } from "./types.ts";
+
+type Schemas = components["schemas"];
+
+export type Activities = Schemas["Activities"];
+export type Activity = Schemas["Activity"];
+export type Advice = Schemas["Advice"];
+export type Advised = Schemas["Advised"];
+export type Aim = Schemas["Aim"];
+export type Amounts = Schemas["Amounts"];
+export type AskGuard = Schemas["AskGuard"];
+export type Bucket = Schemas["Bucket"];
+export type Class = Schemas["Class"];
+export type Datastore = Schemas["Datastore"];
+export type Device = Schemas["Device"];
+export type Disk = Schemas["Disk"];
+export type DiskStats = Schemas["DiskStats"];
+export type DrsAdvice = Schemas["DrsAdvice"];
+export type DrsExplanation = Schemas["DrsExplanation"];
+export type DrsMove = Schemas["DrsMove"];
+export type DrsStatus = Schemas["DrsStatus"];
+export type Explanation = Schemas["Explanation"];
+export type Figures = Schemas["Figures"];
+export type Goal = Schemas["Goal"];
+export type Guard = Schemas["Guard"];
+export type Guarding = Schemas["Guarding"];
+export type Host = Schemas["Host"];
+export type JudgedDatastore = Schemas["JudgedDatastore"];
+export type Load = Schemas["Load"];
+export type Migration = Schemas["Migration"];
+export type Plan = Schemas["Plan"];
+export type PlannedMove = Schemas["PlannedMove"];
+export type Policy = Schemas["Policy"];
+export type Predict = Schemas["Predict"];
+export type Predicted = Schemas["Predicted"];
+export type Prediction = Schemas["Prediction"];
+export type Progress = Schemas["Progress"];
+export type Recommendations = Schemas["Recommendations"];
+export type Session = Schemas["Session"];
+export type Status = Schemas["Status"];
+export type StorageDrs = Schemas["StorageDrs"];
+export type Top = Schemas["Top"];
+export type TopRow = Schemas["TopRow"];
+export type Transfer = Schemas["Transfer"];
+export type Vm = Schemas["Vm"];
+export type VmDisk = Schemas["VmDisk"];
+export type Warning = Schemas["Warning"];
+
+/** A row of figures of a timeline; nothing where nothing was asked. */
+export type Column = (number | null)[];
+
+/** A timeline as the daemon sends it. */
+export type RawTimeline = Schemas["Timeline"];
+type Name = Exclude<keyof RawTimeline["columns"], "start_ms" | "end_ms" | "windows">;
+
+/** The points of a timeline, with its pauses. Arrays of equal length. */
+export type Columns = Record<Name, Column> & { start_ms: number[]; end_ms: number[] };
+
+/** The windows that were measured, joined where there are too many. */
+export interface Timeline extends Omit<RawTimeline, "columns"> {
+  columns: Columns;
+  /** How long a window is. */
+  finest_ms: number;
+  /** How many windows one point has at most. */
+  joined: number;
+}
+
+/** The first event of a stream. */
+export interface Hello {
+  now_ms: number;
+  /** Another one after each start of the daemon. */
+  daemon: string;
+  version: string;
+  interval_ms: number;
+}
+
+/** The last event of each second. */
+export interface Tick {
+  now_ms: number;
+}

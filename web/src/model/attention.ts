@@ -1,0 +1,102 @@
+// What somebody should look at now, worst first: the daemon's warnings, moves that stand, and
+// datastores over a bound with the disks that load them.
+import type { Migration, StorageDrs, TopRow, Warning } from "../api/wire.ts";
+import type { Tone } from "./words.ts";
+import { waitsFor } from "./words.ts";
+import { rate, response, wholePercent } from "./units.ts";
+
+/** Something to look at. */
+export interface Item {
+  key: string;
+  tone: Tone;
+  about: string;
+  text: string;
+  /** What to do; may hold commands between backticks. */
+  hint: string;
+  /** Where more is to be seen. */
+  link: string | null;
+}
+
+/** Who loads a datastore, and what is usual for it. */
+export interface Talker {
+  row: TopRow;
+  usual: number | null;
+}
+
+const SERIOUS = /hang|lost|offline|not served|full|cannot|unreachable|may have|no flush/;
+
+/** The page about `disk web1`, `datastore fast`, `migration 4` … */
+export function linkTo(about: string): string | null {
+  const at = about.indexOf(" ");
+  const [kind, name] = [about.slice(0, at), about.slice(at + 1)];
+  const into: Record<string, string> = {
+    disk: `#/disk/${encodeURIComponent(name)}`,
+    datastore: `#/datastore/${encodeURIComponent(name)}`,
+    migration: `#/moves?id=${encodeURIComponent(name)}`,
+    plan: `#/plans?id=${encodeURIComponent(name)}`,
+    class: `#/levels?class=${encodeURIComponent(name)}`,
+    policy: "#/levels",
+    VM: "#/hosts",
+    host: "#/hosts",
+  };
+  return into[kind] ?? null;
+}
+
+/** Everything to look at. */
+export function attention(
+  warnings: Warning[],
+  moves: Migration[],
+  judged: StorageDrs["datastores"],
+  boundUs: number,
+  talkers: Map<string, Talker>,
+): Item[] {
+  const items: Item[] = warnings.map((one) => ({
+    key: `warning ${one.about} ${one.message}`,
+    tone: SERIOUS.test(one.message) ? "bad" : "warn",
+    about: one.about,
+    text: one.message,
+    hint: one.hint,
+    link: linkTo(one.about),
+  }));
+  const warned = new Set(warnings.map((one) => one.about));
+  for (const move of moves) {
+    const about = `migration ${move.id}`;
+    if (warned.has(about) || !move.hint || move.state !== "paused") continue;
+    const text = `the move of ${move.disk} stands: ${waitsFor(move)}`;
+    items.push({ key: about, tone: "warn", about, text, hint: move.hint, link: linkTo(about) });
+  }
+  for (const one of judged) {
+    if (one.over.length === 0) continue;
+    const about = `datastore ${one.datastore}`;
+    items.push({ key: `over ${about}`, tone: "warn", about, ...over(one, boundUs, talkers), link: linkTo(about) });
+  }
+  const order: Tone[] = ["bad", "warn", "busy", "quiet", "ok"];
+  return items.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
+}
+
+function over(one: StorageDrs["datastores"][number], boundUs: number, talkers: Map<string, Talker>) {
+  const said = [];
+  if (one.over.includes("latency")) said.push(`p95 ${response(one.load.p95_us)}, bound ${response(boundUs)}`);
+  if (one.over.includes("space")) said.push(`${wholePercent(one.load.taken ?? 1)} of its room is taken`);
+  const talker = talkers.get(one.datastore);
+  if (talker && one.over.includes("latency")) said.push(talks(talker));
+  return { text: said.join("; "), hint: "`sterna storage-drs recommend`" };
+}
+
+/** `web-7 moves 310 MiB/s (its usual: 40.0 MiB/s)` */
+export function talks({ row, usual }: Talker): string {
+  const now = row.load.read.bytes_per_second + row.load.write.bytes_per_second;
+  const verb = row.load.write.bytes_per_second > row.load.read.bytes_per_second ? "writes" : "reads";
+  return `${row.name} ${verb} ${rate(now)}${usual === null ? "" : ` (its usual: ${rate(usual)})`}`;
+}
+
+/** One sentence for the top of the page. */
+export function verdict(items: Item[], late: number, lateIsMore: boolean): { tone: Tone; text: string } {
+  const bad = items.filter((item) => item.tone === "bad").length;
+  if (items.length > 0) {
+    const things = items.length === 1 ? "1 thing to look at" : `${items.length} things to look at`;
+    return { tone: bad > 0 ? "bad" : "warn", text: things };
+  }
+  if (late > 0) return { tone: "warn", text: `${lateIsMore ? "at least " : ""}${late === 1 ? "1 disk is" : `${late} disks are`} late` };
+  return { tone: "ok", text: "Nobody is hurt" };
+}

@@ -1,0 +1,106 @@
+// Whether a class got what it was promised, hour by hour, from what was measured.
+import type { Class, Columns, Policy } from "../api/wire.ts";
+import { isOpen } from "./schedule.ts";
+import { minuteOfWeek } from "./time.ts";
+import { goal, reserved } from "./words.ts";
+
+/** What an hour was. `none`: nothing was promised then; `quiet`: nothing was asked. */
+export type Verdict = "kept" | "missed" | "quiet" | "none";
+
+/** A promise to a class: a target of a policy, or its reservation. */
+export interface Promise_ {
+  key: string;
+  text: string;
+  schedule: string | null;
+  /** Whether a window held it; nothing if the class asked for less, or for nothing. */
+  held: (window: Window) => boolean | null;
+}
+
+/** What was measured in a window. */
+export interface Window {
+  iops: number | null;
+  bytes: number | null;
+  meanUs: number | null;
+  queueUs: number | null;
+}
+
+/** The least part of an hour's windows that must hold a promise for the hour to count as kept. */
+export const ENOUGH = 0.95;
+/** A class whose requests hardly wait asks for no more than it gets. */
+const HARDLY = 0.1;
+
+/** What a class is promised. */
+export function promises(its: Class, policies: Policy[]): Promise_[] {
+  const found: Promise_[] = [];
+  for (const policy of policies) {
+    if (policy.class !== its.name || policy.aim.kind !== "cruise") continue;
+    const { goal: wanted, tolerance_percent: tolerance } = policy.aim;
+    found.push({
+      key: `policy ${policy.id}`,
+      text: `${goal(wanted)} ± ${tolerance} % (policy ${policy.id})`,
+      schedule: policy.schedule ?? null,
+      held: (window) => {
+        if ("response_ms" in wanted) return window.meanUs === null ? null : window.meanUs <= wanted.response_ms * 1e3 * (1 + tolerance / 100);
+        const [got, least] = "iops" in wanted ? [window.iops, wanted.iops] : [window.bytes, wanted.bytes_per_second];
+        return enough(got, least * (1 - tolerance / 100), window);
+      },
+    });
+  }
+  const own = its.reservation;
+  if (own) {
+    const least = "iops" in own ? own.iops : own.bytes_per_second;
+    found.push({ key: "reservation", text: `reservation of ${reserved(its)}`, schedule: null, held: (window) => enough("iops" in own ? window.iops : window.bytes, least, window) });
+  }
+  return found;
+}
+
+/** Less than was promised is a miss only if requests waited for their turn. */
+function enough(got: number | null, least: number, window: Window): boolean | null {
+  if (got === null || window.meanUs === null) return null;
+  if (got >= least) return true;
+  return (window.queueUs ?? 0) <= window.meanUs * HARDLY ? null : false;
+}
+
+/** An hour of a class. */
+export interface Hour {
+  startMs: number;
+  verdict: Verdict;
+  /** The part of the windows that held the promise, of those in which there was something to hold. */
+  part: number | null;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The hours of a timeline, each judged by a promise. */
+export function hours(columns: Columns, promise: Promise_, zone?: string): Hour[] {
+  const found = new Map<number, { held: number; missed: number; open: boolean }>();
+  columns.start_ms.forEach((start, at) => {
+    const hour = Math.floor(start / HOUR_MS) * HOUR_MS;
+    const its = found.get(hour) ?? { held: 0, missed: 0, open: false };
+    found.set(hour, its);
+    if (!isOpen(promise.schedule, minuteOfWeek(start, zone))) return;
+    its.open = true;
+    const held = promise.held(windowAt(columns, at));
+    if (held === true) its.held += 1;
+    if (held === false) its.missed += 1;
+  });
+  return [...found]
+    .sort(([a], [b]) => a - b)
+    .map(([startMs, { held, missed, open }]) => {
+      const part = held + missed === 0 ? null : held / (held + missed);
+      const verdict: Verdict = !open ? "none" : part === null ? "quiet" : part >= ENOUGH ? "kept" : "missed";
+      return { startMs, verdict, part };
+    });
+}
+
+/** What was measured in a row of a timeline. */
+export function windowAt(columns: Columns, at: number): Window {
+  const sum = (one: number | null | undefined, other: number | null | undefined) => (one == null && other == null ? null : (one ?? 0) + (other ?? 0));
+  const queueUs = columns.queue_us[at] ?? null;
+  return {
+    iops: sum(columns.read_iops[at], columns.write_iops[at]),
+    bytes: sum(columns.read_bytes_s[at], columns.write_bytes_s[at]),
+    meanUs: sum(queueUs, columns.service_us[at]),
+    queueUs,
+  };
+}

@@ -1,0 +1,31 @@
+// Whether requests take longer than they should. What was promised of the mean is held against
+// the mean, and what was promised of the 99th percentile against that.
+import type { Load } from "../api/wire.ts";
+
+/** The figure that a bound is about. */
+export type Measure = "mean" | "p95" | "p99";
+
+/** What requests should take at most, and whose word that is. */
+export interface Bound {
+  us: number;
+  of: Measure;
+  whose: string;
+}
+
+/** The figure that a bound is about; nothing where nothing was asked. */
+export function measured(load: Load, of: Measure): number | null {
+  if (load.p99_us === null || load.p99_us === undefined) return null;
+  if (of === "p99") return load.p99_us;
+  if (of === "p95") return load.p95_us ?? null;
+  return (load.queue_us ?? 0) + (load.service_us ?? 0);
+}
+
+/** Whether a load is above its bound. */
+export function isLate(load: Load, bound: Bound | null): boolean {
+  return bound !== null && (measured(load, bound.of) ?? 0) > bound.us;
+}
+
+/** Whether requests are under way and none is answered. */
+export function hangs(load: Load): boolean {
+  return load.read.iops + load.write.iops === 0 && load.in_flight > 0;
+}

@@ -1,0 +1,70 @@
+// Why a disk answers as it does, in a sentence: the wait before the device against the time at
+// the device, and what is known about either.
+import type { Class, Load, Migration } from "../api/wire.ts";
+import { hangs, isLate, measured, type Bound } from "./late.ts";
+import type { Tone } from "./words.ts";
+import { limits } from "./words.ts";
+import { response, wholePercent } from "./units.ts";
+
+/** What is known about a disk when the question is asked. */
+export interface Known {
+  load: Load;
+  /** Its class, if it is in one. */
+  class?: Class | undefined;
+  /** The move under way, if there is one. */
+  move?: Migration | undefined;
+  /** What its requests should take at most. */
+  bound?: Bound | null | undefined;
+}
+
+/** An answer. */
+export interface Answer {
+  tone: Tone;
+  headline: string;
+  because: string;
+}
+
+/** From here on the wait before the device is what matters. */
+const QUEUE_MATTERS = 0.5;
+
+/** The answer. */
+export function why({ load, class: its, move, bound }: Known): Answer {
+  if (hangs(load)) {
+    const stuck = `${load.in_flight} requests are under way, and none was answered in the last second`;
+    return { tone: "bad", headline: "Its requests hang", because: `${stuck}: look at its datastore` };
+  }
+  const p99 = load.p99_us;
+  if (p99 === null || p99 === undefined) {
+    return { tone: "quiet", headline: "It is idle", because: "Nothing was asked of it in the last second." };
+  }
+  const late = isLate(load, bound ?? null);
+  let headline = `p99 ${response(p99)}; nothing was promised to it`;
+  if (bound) {
+    const word = late ? "above" : "within";
+    headline = `${bound.of} ${response(measured(load, bound.of))} is ${word} ${response(bound.us)}, ${bound.whose}`;
+  }
+  return { tone: late ? "warn" : "ok", headline, because: parts(load, its, move) };
+}
+
+function parts(load: Load, its: Class | undefined, move: Migration | undefined): string {
+  const queue = load.queue_us ?? 0;
+  const service = load.service_us ?? 0;
+  const part = queue / Math.max(1, queue + service);
+  const times = `${response(queue)} before the device, ${response(service)} at it`;
+  const said = [];
+  if (part < QUEUE_MATTERS) {
+    said.push(`Its requests spend their time at the device (${times})`);
+  } else {
+    said.push(`Its requests wait for their turn ${wholePercent(part)} of their time (${times})`);
+    said.push(queued(its));
+  }
+  if (move && move.progress && move.progress.rate > 0) said.push(`it is being moved to ${move.to} meanwhile`);
+  return `${said.filter(Boolean).join("; ")}.`;
+}
+
+function queued(its: Class | undefined): string {
+  if (its?.held) return `class ${its.name} is held for the target of class ${its.held.class} (policy ${its.held.policy})`;
+  const own = its ? limits(its) : "-";
+  if (its && own !== "-") return `class ${its.name} is held to ${own}`;
+  return "other disks of its datastore go first";
+}

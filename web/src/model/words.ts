@@ -1,0 +1,156 @@
+// States and guards in the words of the command line.
+import type { Class, Goal, Guard, Guarding, Migration, Policy, Predicted } from "../api/wire.ts";
+import { end } from "./progress.ts";
+import { moment, shortClock } from "./time.ts";
+import { iops, NOTHING, percent, rate, response, span, wholePercent } from "./units.ts";
+
+/** How a state is shown: its shape and colour go with the word, never without. */
+export type Tone = "ok" | "busy" | "warn" | "bad" | "quiet";
+
+/** The state of a move, as `migration list` has it. */
+export function moveState(move: Migration): { word: string; tone: Tone } {
+  if (move.state === "copying" && move.guard?.state === "closed") return { word: "closed", tone: "quiet" };
+  const word = move.state.replaceAll("-", " ");
+  switch (move.state) {
+    case "completed":
+      return { word, tone: "ok" };
+    case "cancelled":
+      return { word, tone: move.unclear ? "bad" : "quiet" };
+    case "paused":
+      return { word, tone: move.hint ? "warn" : "quiet" };
+    default:
+      return { word, tone: "busy" };
+  }
+}
+
+/** What a guard was asked for: `keep 97%, by 06:00`. */
+export function asked(guard: Guard, nowMs: number): string {
+  const parts = [];
+  if (guard.keep) parts.push(`keep ${percent(guard.keep)}`);
+  if (guard.p99_us) parts.push(`p99 below ${response(guard.p99_us)}`);
+  if (guard.idle_only) parts.push("only while the disk is idle");
+  if (guard.window) parts.push(`only ${guard.window}`);
+  if (guard.finish_by) parts.push(`by ${moment(guard.finish_by * 1e3, nowMs)}`);
+  return parts.join(", ");
+}
+
+/** How a guard fares: `holding: 98.2% of 4120 IO/s, copy up to 212 MiB/s`. */
+export function fares(guard: Guarding): string {
+  const parts = [];
+  const { kept, baseline_iops: baseline } = guard;
+  if (typeof kept === "number" && typeof baseline === "number") parts.push(`${percent(kept)} of ${iops(baseline)} IO/s`);
+  else if (typeof baseline === "number") parts.push(`${iops(baseline)} IO/s by itself`);
+  if (guard.p99_us) parts.push(`p99 ${response(guard.p99_us)}`);
+  if (guard.allowance === 0 && guard.state !== "closed") parts.push("copy only while idle");
+  if (guard.allowance) parts.push(`copy up to ${rate(guard.allowance)}`);
+  if ((guard.late_s ?? 0) >= 1) parts.push(`${span(guard.late_s!)} late`);
+  if (guard.reason) parts.push(guard.reason);
+  const state = guard.state ?? "";
+  return parts.length === 0 ? state : `${state}${state ? ": " : ""}${parts.join(", ")}`;
+}
+
+/** Why a move stands, if it does: in the words of `migration show`. */
+export function waitsFor(move: Migration): string | null {
+  if (move.state === "paused") return move.reason ?? "paused";
+  const guard = move.guard;
+  if (guard?.state === "closed") return `its window ${guard.asked.window ?? ""} is closed`;
+  const rateNow = move.progress?.rate ?? 0;
+  if (move.state !== "copying" || rateNow > 0) return null;
+  if (guard?.state === "unreachable") return guard.reason ?? "its guard is unreachable";
+  if (guard?.asked.idle_only) return "the application is busy, and the copy runs only while it is idle";
+  if (guard?.allowance === 0) return guard.reason ?? "the guard lets it copy only while the disk is idle";
+  return move.reason ?? guard?.reason ?? "its turn among the copies";
+}
+
+/** When a move ends, as a range, in clock times. */
+export function endWords(move: Migration, nowMs: number): string {
+  const found = end(move);
+  if (!found) return "not known yet";
+  const guard = move.guard;
+  const by = guard?.asked.finish_by;
+  const isLate = (guard?.late_s ?? 0) > 0 || guard?.state === "late" || guard?.state === "unreachable";
+  if (by && !isLate && found.likely > by - nowMs / 1e3) return "in time";
+  const at = (seconds: number) => shortClock(nowMs + seconds * 1e3);
+  const range = found.most - found.least < 60 ? "" : `, ${at(found.least)} to ${at(found.most)}`;
+  return `${at(found.likely)} (in ${span(found.likely)}${range})`;
+}
+
+/** The time that a move will take, with its range. */
+export function took(told: Predicted): string {
+  const [likely, least, most] = [told.likely_s, told.least_s, told.most_s].map(span);
+  return told.guess ? `a guess: ${likely} (${least} to ${most})` : `${likely}, and 9 of 10 times ${least} to ${most}`;
+}
+
+/** What holds a copy back. */
+export function heldBack(told: Predicted): string {
+  const share = `the copy has ${wholePercent(Math.max(0.01, told.share))} of its speed`;
+  switch (told.weakest) {
+    case "storage":
+      return "the storage itself";
+    case "limit":
+      return "the rate that was given";
+    case "promise":
+      return `the guard: ${share}`;
+    case "application":
+      return `the application at the source: ${share}`;
+  }
+}
+
+/** What was predicted, against what it took. */
+export function compared(told: Predicted, seconds: number): string {
+  const times = seconds / Math.max(1e-3, told.likely_s);
+  const off = (times - 1) * 100;
+  if (off >= 100) return `it took ${span(seconds)}, ${times.toFixed(1)} times as long`;
+  if (off >= 0.5) return `it took ${off.toFixed(0)}% longer`;
+  if (off <= -0.5) return `it took ${(-off).toFixed(0)}% less`;
+  return "as predicted";
+}
+
+/** A goal: `20.0 MiB/s`, `500 IO/s`, `5.0 ms`. */
+export function goal(wanted: Goal): string {
+  if ("bytes_per_second" in wanted) return rate(wanted.bytes_per_second);
+  if ("iops" in wanted) return `${wanted.iops} IO/s`;
+  return response(wanted.response_ms * 1e3);
+}
+
+/** What a policy wants: `at most 20.0 MiB/s`, `15.0 MiB/s ± 10 %`. */
+export function wish(policy: Pick<Policy, "aim">): string {
+  const aim = policy.aim;
+  switch (aim.kind) {
+    case "limit":
+      return "response_ms" in aim.goal ? `at least ${goal(aim.goal)} a request` : `at most ${goal(aim.goal)}`;
+    case "cruise":
+      return `${goal(aim.goal)} ± ${aim.tolerance_percent} %`;
+    case "queue-depth":
+      return `${aim.depth} at the device`;
+  }
+}
+
+/** The state of a policy, as `policy list` has it. */
+export function policyState(policy: Policy): { word: string; tone: Tone } {
+  if (policy.standing === "closed") return { word: "closed", tone: "quiet" };
+  if (policy.cruise) {
+    const phase = policy.cruise.phase;
+    const tone = { not_started: "quiet", converging: "warn", holding: "ok", unreachable: "bad" } as const;
+    return { word: phase.replaceAll("_", " "), tone: tone[phase] };
+  }
+  return policy.standing === "looser" ? { word: "looser", tone: "quiet" } : { word: "binds", tone: "ok" };
+}
+
+/** A reservation, if a class has one. */
+export function reserved(one: Class): string {
+  const own = one.in_force.reservation;
+  if (!own) return NOTHING;
+  return "iops" in own ? `${own.iops} IO/s` : rate(own.bytes_per_second);
+}
+
+/** What a class is held to. */
+export function limits(one: Class): string {
+  const terms = one.in_force;
+  const parts = [];
+  if (terms.bytes_per_second) parts.push(rate(terms.bytes_per_second));
+  if (terms.iops) parts.push(`${terms.iops} IO/s`);
+  if (terms.response_ms) parts.push(`at least ${response(terms.response_ms * 1e3)}`);
+  if (terms.queue_depth) parts.push(`${terms.queue_depth} at the device`);
+  return parts.join(", ") || NOTHING;
+}

@@ -1,0 +1,105 @@
+// The real daemon for end-to-end tests, in a directory of its own, with an application that
+// reads and writes. STERNA names the program. If its own page is not what was built last (the
+// program is built by cargo, after the page), a proxy serves the page that is.
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const DIST = join(HERE, "../../../crates/dashboard/dist");
+const APPLICATION = join(HERE, "../../../demo/application.py");
+const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+
+/** The program, if there is one. */
+export const STERNA = process.env.STERNA ?? "";
+
+export class Daemon {
+  constructor() {
+    this.work = mkdtempSync(join(tmpdir(), "sterna-web-"));
+    this.socket = join(this.work, "sterna.sock");
+    this.children = [];
+  }
+
+  /** Runs a command against the daemon. */
+  sterna(...words) {
+    return execFileSync(STERNA, words, { encoding: "utf8", env: { ...process.env, STERNA_SOCKET: this.socket } });
+  }
+
+  /** Starts it, again on the same state if it was killed. */
+  async start() {
+    mkdirSync(join(this.work, "state"), { recursive: true });
+    this.process = spawn(STERNA, ["serve", "--state", join(this.work, "state"), "--socket", this.socket], { stdio: "ignore" });
+    for (let tries = 0; tries < 200; tries += 1) {
+      try {
+        this.sterna("status");
+        break;
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+    if (!this.server) await this.serve();
+    return this;
+  }
+
+  /** `kill -9` */
+  kill() {
+    this.process.kill("SIGKILL");
+    return new Promise((resolve) => this.process.once("exit", resolve));
+  }
+
+  /** A directory as a datastore. */
+  datastore(name, ...options) {
+    const path = join(this.work, name);
+    mkdirSync(path, { recursive: true });
+    this.sterna("datastore", "add", name, path, ...options);
+  }
+
+  /** An application that reads and writes on a disk until the daemon ends. */
+  load(uri, ...options) {
+    const child = spawn("/usr/bin/python3", [APPLICATION, uri, ...options], { stdio: "ignore" });
+    this.children.push(child);
+    return child;
+  }
+
+  /** Serves the page that was built last, and passes the API on to the daemon's socket. */
+  async serve() {
+    this.server = createServer((incoming, outgoing) => {
+      if (incoming.url.startsWith("/v1/")) this.pass(incoming, outgoing);
+      else this.file(incoming, outgoing);
+    });
+    await new Promise((resolve) => this.server.listen(0, "127.0.0.1", resolve));
+    this.url = `http://127.0.0.1:${this.server.address().port}/`;
+  }
+
+  pass(incoming, outgoing) {
+    const headers = { ...incoming.headers };
+    delete headers.origin;
+    const asked = request({ socketPath: this.socket, path: incoming.url, method: incoming.method, headers: { ...headers, host: "localhost" } }, (answer) => {
+      outgoing.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(outgoing);
+      answer.on("error", () => outgoing.destroy());
+      answer.on("aborted", () => outgoing.destroy());
+    });
+    asked.on("error", () => outgoing.destroy());
+    outgoing.on("close", () => asked.destroy());
+    incoming.pipe(asked);
+  }
+
+  file(incoming, outgoing) {
+    const path = join(DIST, incoming.url === "/" ? "index.html" : new URL(incoming.url, "http://x").pathname);
+    const file = existsSync(path) && extname(path) ? path : join(DIST, "index.html");
+    outgoing.writeHead(200, { "content-type": TYPES[extname(file)], "cache-control": "no-store" }).end(readFileSync(file));
+  }
+
+  /** Ends everything. */
+  async stop() {
+    for (const child of this.children) child.kill("SIGKILL");
+    await this.kill();
+    this.server?.closeAllConnections();
+    this.server?.close();
+    rmSync(this.work, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Migration } from "../../src/api/wire.ts";
+import { end, Reached, REGION } from "../../src/model/progress.ts";
+import { endWords, waitsFor } from "../../src/model/words.ts";
+
+const GIB = 2 ** 30;
+
+function move(synced: number, more: Partial<Migration> = {}, progress: object = {}): Migration {
+  return {
+    id: 1,
+    disk: "db",
+    state: "copying",
+    verify: true,
+    progress: { total: 10 * GIB, synced: synced * GIB, copied: synced * GIB, late_regions: 0, rate: 1e8, patience_ms: 20, undone: 0, ...progress },
+    application: {},
+    ...more,
+  } as Migration;
+}
+
+test("a bar never runs backwards, whatever the guest rewrites", () => {
+  const reached = new Reached();
+  let most = 0;
+  let total = 0;
+  for (let seed = 1; seed < 2000; seed += 1) {
+    const noise = Math.sin(seed * 12.9898) * 43_758.5453;
+    const synced = Math.max(0, Math.min(10, (seed / 200) * (1 - Math.abs(noise % 1) * 0.3)));
+    const bar = reached.bar(move(synced));
+    assert.ok(bar.percent >= most, `${bar.percent} after ${most}`);
+    assert.ok(bar.equal + bar.again >= total - 1e-9);
+    assert.ok(bar.equal >= 0 && bar.again >= 0 && bar.equal + bar.again <= 1 + 1e-9);
+    most = bar.percent;
+    total = bar.equal + bar.again;
+  }
+});
+
+test("what is to be copied again is apart from what is equal", () => {
+  const reached = new Reached();
+  reached.bar(move(5));
+  const bar = reached.bar(move(4));
+  assert.equal(bar.equal, 0.4);
+  assert.ok(Math.abs(bar.again - 0.1) < 1e-9);
+  assert.equal(bar.percent, 50);
+});
+
+test("regions that are behind show as again from the start", () => {
+  const bar = new Reached().bar(move(5, {}, { late_regions: GIB / REGION }));
+  assert.ok(Math.abs(bar.again - 0.1) < 1e-9);
+  assert.ok(Math.abs(bar.equal - 0.4) < 1e-9);
+});
+
+test("100 % is for what has ended", () => {
+  const reached = new Reached();
+  assert.equal(reached.bar(move(10)).percent, 99);
+  assert.equal(reached.bar(move(10, { state: "completed", progress: null })).percent, 100);
+});
+
+test("a comparison has a bar of its own", () => {
+  const bar = new Reached().bar(move(10, { state: "verifying" }, { verified: 4 * GIB }));
+  assert.equal(bar.verified, 0.4);
+  assert.equal(bar.percent, 40);
+});
+
+test("moves do not mix", () => {
+  const reached = new Reached();
+  reached.bar(move(8));
+  assert.equal(reached.bar(move(1, { id: 2 })).percent, 10);
+});
+
+test("the end is a range as wide as the prediction", () => {
+  const predicted = { likely_s: 100, least_s: 80, most_s: 150 } as Migration["predicted"];
+  assert.deepEqual(end(move(5, { predicted }, { eta_s: 50 })), { likely: 50, least: 40, most: 75 });
+  assert.deepEqual(end(move(5, {}, { eta_s: 50 })), { likely: 50, least: 50, most: 50 });
+});
+
+test("an end that is not known is said to be so", () => {
+  assert.equal(end(move(5)), null);
+  assert.equal(end(move(5, { state: "paused" }, { eta_s: 50 })), null);
+  assert.equal(endWords(move(5), 0), "not known yet");
+});
+
+test("a guard that will be in time says so although today's rate would not do", () => {
+  const guard = { asked: { finish_by: 1000, idle_only: false }, state: "holding" } as Migration["guard"];
+  assert.equal(endWords(move(5, { guard }, { eta_s: 5000 }), 0), "in time");
+  assert.notEqual(endWords(move(5, { guard: { ...guard!, state: "late" } }, { eta_s: 5000 }), 0), "in time");
+});
+
+test("a move that stands names what it waits for", () => {
+  assert.equal(waitsFor(move(5)), null);
+  assert.equal(waitsFor(move(5, { state: "paused", reason: "the destination is full (ENOSPC)" })), "the destination is full (ENOSPC)");
+  const closed = { asked: { window: "22:00-06:00", idle_only: false }, state: "closed" } as Migration["guard"];
+  assert.equal(waitsFor(move(5, { guard: closed }, { rate: 0 })), "its window 22:00-06:00 is closed");
+  assert.equal(waitsFor(move(5, {}, { rate: 0 })), "its turn among the copies");
+});
