@@ -292,6 +292,9 @@ fn who_did_what_is_known_after_a_restart() {
     let mut stage = Stage::new();
     stage.disk("a", MIB);
     stage.daemon.sterna("migrate nope --to there").fails_with(&["nope"]);
+    // Nobody waits for an entry, but whoever reads finds all that were made before.
+    let before = stage.daemon.json("activity").as_array().map(Vec::len);
+    assert!(before.is_some_and(|count| count >= 2), "{before:?}");
     stage.daemon.kill();
     stage.daemon.restart();
     let all = stage.daemon.json("activity --limit 100");

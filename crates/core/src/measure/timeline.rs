@@ -156,10 +156,10 @@ impl Timeline {
         let finest = ROWS.iter().rposition(fits).unwrap_or(1).max(1);
         let mut points: Vec<(u64, Point)> = Vec::new();
         let mut known = from;
-        for at in (0..ROWS.len()).rev() {
-            // What coarse windows and finer ones both have is told by the finer ones, but
-            // no finer than asked; what is not closed yet is in still finer ones alone.
-            let finer = &self.rows[finest.min(at)..at];
+        // What is not closed yet is not told: windows of different lengths cannot be compared.
+        for at in (finest..ROWS.len()).rev() {
+            // What coarse windows and finer ones both have is told by the finer ones.
+            let finer = &self.rows[finest..at];
             let finer = finer.iter().filter_map(|row| Some(row.front()?.start())).min();
             let until = finer.unwrap_or(to);
             for slot in &self.rows[at] {
