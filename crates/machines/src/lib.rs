@@ -76,10 +76,11 @@ pub use self::vms::claim_of;
 
 /// VMs whose disks QEMU serves itself.
 pub struct Machines {
+    /// Which VM is on which host, and which VMs migrate. It has a share of the state, which
+    /// goes before the storage's: with that, the daemon counts as ended.
+    pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) moves: Arc<Moves>,
-    /// Which VM is on which host, and which VMs migrate.
-    pub(crate) ledger: Arc<dyn Ledger>,
     /// The VMs that are known, and the connections to them.
     pub(crate) vms: KnownVms,
     /// The VM migrations that have not ended.
@@ -96,9 +97,9 @@ impl Machines {
         ledger: Arc<dyn Ledger>,
     ) -> Self {
         Machines {
+            ledger,
             storage,
             moves,
-            ledger,
             vms: KnownVms::new(),
             sessions: Sessions::default(),
             users: Users::default(),

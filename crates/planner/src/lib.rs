@@ -29,13 +29,15 @@ use self::storage_drs::Balancer;
 
 /// What should move, and when.
 pub struct Planner {
+    // It has a share of the state, by its ledger, which goes before the storage's: with that,
+    // the daemon counts as ended.
+    pub(crate) drs: Drs,
     pub(crate) storage: Arc<Storage>,
     pub(crate) moves: Arc<Moves>,
     pub(crate) machines: Arc<Machines>,
     pub(crate) levels: Arc<ServiceLevels>,
     pub(crate) plans: Plans,
     pub(crate) balancer: Balancer,
-    pub(crate) drs: Drs,
 }
 
 impl Planner {
