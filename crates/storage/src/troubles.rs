@@ -163,6 +163,9 @@ mod tests {
             assert!(ended.message.contains("the daemon before this one ended"));
             assert!(ended.hint.contains("why the daemon ended"), "{}", ended.hint);
         }
+        let another = told(TroubleKind::AnotherExport);
+        assert!(another.message.starts_with("another export answers at"));
+        assert!(another.hint.contains("the bytes of db"), "{}", another.hint);
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
         let waits = told(TroubleKind::Waits { requests: 1 });

@@ -41,7 +41,7 @@ pub use account::{Legacy, Line, Loss, Past, Server};
 pub use cached::Cached;
 pub use debt::Debt;
 pub use witness::{
-    BY_ACCIDENT, Content, Question, SEVERAL, STRETCH, Standing, WITNESSES, Witnesses,
+    BY_ACCIDENT, Content, Question, STRETCH, Standing, WITNESSES, Witnesses,
 };
 
 /// Connections of a server at most: a set of them is a word.

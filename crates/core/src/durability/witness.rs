@@ -22,17 +22,18 @@
 //! | witnesses that count | the export is |
 //! |---|---|
 //! | all that were read are equal, or there is none | the same |
-//! | of at least [`SEVERAL`] that are not zeroes, none is equal, or no more than one in [`BY_ACCIDENT`] | another |
-//! | any other difference | the same in an older state: what was flushed is gone |
+//! | some differ, and more than one in [`BY_ACCIDENT`] is equal | the same in an older state: what was flushed is gone |
+//! | some differ, and no more than that are equal | another |
 //!
-//! Zeroes prove a change, and no identity: all disks have them. Other disks may also have a
-//! few blocks in common that are not zeroes, such as those of an empty file system.
+//! Zeroes prove a change, and no identity: all disks have them, so they count where they
+//! differ. Other disks may also have a few blocks in common that are not zeroes, such as
+//! those of an empty file system.
 //!
 //! # Invariants
 //!
 //! 1. The same server is never taken for another, nor for an older state, whatever it has
 //!    forgotten of what no flush covers.
-//! 2. A server that has none of the bytes of at least [`SEVERAL`] witnesses is never used.
+//! 2. A server that differs from a witness, and has none that is not zeroes, is never used.
 //!
 //! # What cannot be told
 //!
@@ -48,8 +49,6 @@ use crate::ByteRange;
 pub const WITNESSES: usize = 64;
 /// The length of a stretch.
 pub const STRETCH: u64 = 4096;
-/// So many stretches that are not zeroes say whether an export is another one.
-pub const SEVERAL: usize = 3;
 /// One in so many may be equal by accident.
 pub const BY_ACCIDENT: usize = 8;
 /// Witnesses of zeroes at most: they must not take the place of better ones.
@@ -97,7 +96,7 @@ pub enum Standing {
     Older,
     /// Another one.
     Another {
-        /// So many places that are not zeroes were read.
+        /// So many places say something.
         read: usize,
     },
 }
@@ -307,15 +306,14 @@ impl Witnesses {
             if !is_equal {
                 differs.push(witness.id);
             }
-            if !witness.content.is_zero {
-                read += 1;
-                equal += usize::from(is_equal);
-            }
+            let is_proof = !(is_equal && content.is_zero);
+            read += usize::from(is_proof);
+            equal += usize::from(is_proof && is_equal);
         }
         if differs.is_empty() {
             return Standing::Same;
         }
-        if read >= SEVERAL && equal <= read / BY_ACCIDENT {
+        if equal <= read / BY_ACCIDENT {
             return Standing::Another { read };
         }
         self.all.retain(|witness| !differs.contains(&witness.id));
@@ -395,11 +393,16 @@ mod tests {
     fn zeroes_prove_a_change_and_no_identity() {
         let mut witnesses = looked(40, |_| 0);
         assert_eq!((witnesses.strength(), witnesses.all.len()), (0, ZEROES_MAX));
-        assert_eq!(judged(&mut witnesses, |_| 3), Standing::Older);
+        let read = ZEROES_MAX;
+        assert_eq!(judged(&mut witnesses, |_| 0), Standing::Same);
+        assert_eq!(judged(&mut witnesses, |_| 3), Standing::Another { read });
         assert_eq!(Witnesses::new(SIZE, 1).judge(&[]), Standing::Same);
-        // Too few to say that it is another one.
-        let mut few = looked(SEVERAL - 1, |_| 1);
-        assert_eq!(judged(&mut few, |_| 2), Standing::Older);
+        // Of one that is half empty, both halves count only where they differ.
+        let holds = |at| u8::from(at < SIZE / 2);
+        let mut half = looked(40, holds);
+        assert_eq!(judged(&mut half, holds), Standing::Same);
+        assert!(matches!(judged(&mut half, |_| 0), Standing::Another { .. }));
+        assert_eq!(judged(&mut half, |_| 1), Standing::Older);
     }
 
     #[test]
@@ -472,6 +475,6 @@ mod tests {
             let byte = u8::from(at < 1 << 20);
             witnesses.saw(&[byte; STRETCH as usize], true);
         }
-        assert!(witnesses.strength() >= SEVERAL, "{}", witnesses.strength());
+        assert!(witnesses.strength() >= 3, "{}", witnesses.strength());
     }
 }

@@ -258,10 +258,13 @@ impl NbdImage {
         let links = if several { LINKS } else { 1 };
         let told = connected.negotiated.block_sizes_told;
         let is_known = memory.is_some();
-        let (sidecar, witnesses) = match memory {
+        let (sidecar, mut witnesses) = match memory {
             Some(known) => (sidecar.or(known.sidecar), (*known.witnesses).clone()),
             None => (sidecar, Witnesses::new(size, cx.now.0)),
         };
+        if line.as_ref().is_some_and(Line::follows_a_loss) {
+            witnesses.lost();
+        }
         let inherits = line.as_ref().is_some_and(Line::is_unflushed);
         let mut image = NbdImage {
             id,
@@ -315,6 +318,8 @@ impl NbdImage {
             return self.has_looked(cx, &flight);
         }
         match (flight.error, &flight.flushing) {
+            // Refused as a whole, such as zeroes that would not be fast.
+            (Some(Errno(libc::EOPNOTSUPP)), _) => {}
             (Some(_), _) => {
                 if let Some(range) = flight::changes(&flight.op) {
                     self.witnesses.failed(range);
