@@ -179,6 +179,9 @@ fn a_copy_that_went_back_to_an_older_state_is_compared() {
     }
     stage.daemon.completed(id);
     is_all(copy.file(), b'X');
+    // The verification would have found it, too, place by place.
+    let log = stage.daemon.log();
+    assert!(log.contains("is back without writes that it had flushed"), "{log}");
 }
 
 #[test]
