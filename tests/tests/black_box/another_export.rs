@@ -164,11 +164,12 @@ fn a_copy_that_went_back_to_an_older_state_is_compared() {
     stage.daemon.sterna(&format!("disk create x --size {SIZE} --on here")).ok();
     fill(&stage, "x", 'X', 32);
     let mut copy = stage.nbd_server("on-copy", SIZE, &[]);
-    let id = stage.daemon.migrate("x --to on-copy --rate 4M --keep-source");
-    stage.daemon.wait_for_bytes(id, 6 * MIB);
+    // Slow enough that a copy is flushed twice, which happens every 5 s.
+    let id = stage.daemon.migrate("x --to on-copy --rate 2M --keep-source");
+    stage.daemon.wait_for_bytes(id, 10 * MIB);
     let older = stage.scratch.path("older.raw");
     std::fs::copy(copy.file(), &older).expect("keep the state");
-    stage.daemon.wait_for_bytes(id, 20 * MIB);
+    stage.daemon.wait_for_bytes(id, 28 * MIB);
     copy.kill();
     std::fs::copy(&older, copy.file()).expect("put the state back");
     copy.restart();

@@ -257,6 +257,21 @@ impl Server {
     /// It answers nothing any more.
     pub(super) fn suspend(&self) {
         self.signal("-STOP");
+        // A thread that is at work stops a little later than it is told to.
+        let end = Instant::now() + LONG;
+        while !self.has_stopped() {
+            assert!(Instant::now() < end, "the server does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether all of its threads are stopped.
+    fn has_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        tasks.flatten().all(|task| {
+            let status = std::fs::read_to_string(task.path().join("status"));
+            status.is_ok_and(|status| status.contains("\nState:\tT"))
+        })
     }
 
     fn signal(&self, signal: &str) {
