@@ -23,6 +23,8 @@ pub enum TroubleKind {
         /// What happened.
         why: Loss,
     },
+    /// Another export answers at the address of its image, and is not used.
+    AnotherExport,
     /// A flush of its image failed for which there is no second try; none is acknowledged
     /// any more.
     CannotFlush,

@@ -132,7 +132,7 @@ impl Moves {
         let is_server =
             |to: &Arc<DatastoreHandle>| matches!(to.record().location, Location::Nbd(_));
         let server = to.as_ref().is_ok_and(is_server);
-        let offline = to.is_ok_and(|to| to.problem().is_some());
+        let offline = to.as_ref().is_ok_and(|to| to.problem().is_some());
         let hint = hint(&record, reason, server);
         let blame = blame(reason);
         // A destination that cannot be sealed looks slow or lost to the mirror.
@@ -153,6 +153,12 @@ impl Moves {
                 | PauseReason::Destination(Fault::Lost),
                 Some(why),
             ) => (why.reason, why.better),
+            (PauseReason::Destination(Fault::Another), _) => {
+                let location =
+                    to.as_ref().ok().map(|to| to.record().location.to_string());
+                let at = location.unwrap_or_else(|| "the destination's address".into());
+                (format!("another export answers at {at}"), None)
+            }
             (reason, _) => (reason.to_string(), None),
         };
         let (hint, blame) = match better {
@@ -188,9 +194,8 @@ pub(super) fn unread(id: u64, reason: String, blame: Blame) -> Pause {
 fn blame(reason: PauseReason) -> Blame {
     match reason {
         PauseReason::Destination(Fault::Full) => Blame::Full,
-        PauseReason::Destination(Fault::Error(_)) | PauseReason::DestinationAstray => {
-            Blame::Destination
-        }
+        PauseReason::Destination(Fault::Error(_) | Fault::Another)
+        | PauseReason::DestinationAstray => Blame::Destination,
         PauseReason::Destination(Fault::Lost) | PauseReason::DestinationTimedOut(_) => {
             Blame::Away
         }

@@ -273,6 +273,9 @@ pub(super) fn hint(
         PauseReason::Destination(mirror::Fault::Lost) => format!(
             "check datastore {to} (`sterna datastore show {to}` shows the problem)"
         ),
+        PauseReason::Destination(mirror::Fault::Another) => {
+            format!("start the server of datastore {to} with the export of the copy")
+        }
         PauseReason::Destination(_)
         | PauseReason::DestinationTimedOut(_)
         | PauseReason::DestinationAstray => {

@@ -48,6 +48,16 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
                 format!("check the file systems and databases on {name}, and {look}"),
             )
         }
+        TroubleKind::AnotherExport => (
+            format!(
+                "another export answers at the address of datastore {datastore} since \
+                 {since}; Sterna does not use it, and requests wait for the right one"
+            ),
+            format!(
+                "start the server with the export that has the bytes of {name}; if its \
+                 contents were replaced on purpose, restart the daemon"
+            ),
+        ),
         TroubleKind::CannotFlush => (
             format!(
                 "since {since} no flush of the disk succeeds: a flush failed, and the \
@@ -81,6 +91,11 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
         Loss::ServerAway => (
             "the NBD server of its image was away with writes that no client had flushed",
             server,
+        ),
+        Loss::WentBack => (
+            "the NBD server of its image came back without writes that it had flushed, as \
+             if an older state had been put back",
+            format!("which state of the image the server of datastore {datastore} has"),
         ),
         Loss::DaemonEnded => (
             "the daemon before this one ended with writes that no client had flushed, and \
@@ -148,6 +163,9 @@ mod tests {
             assert!(ended.message.contains("the daemon before this one ended"));
             assert!(ended.hint.contains("why the daemon ended"), "{}", ended.hint);
         }
+        let another = told(TroubleKind::AnotherExport);
+        assert!(another.message.starts_with("another export answers at"));
+        assert!(another.hint.contains("the bytes of db"), "{}", another.hint);
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
         let waits = told(TroubleKind::Waits { requests: 1 });

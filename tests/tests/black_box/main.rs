@@ -6,6 +6,7 @@
 
 mod adopting;
 mod advising;
+mod another_export;
 mod api_manners;
 mod arrays;
 mod as_a_service;

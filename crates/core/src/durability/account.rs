@@ -31,6 +31,8 @@
 pub enum Loss {
     /// The server was away, or a connection to it.
     ServerAway,
+    /// The server came back in an older state: what was flushed is gone as well.
+    WentBack,
     /// The daemon ended with them, and its connections.
     DaemonEnded,
     /// The daemon ended, and whether there were any is not known.

@@ -35,10 +35,14 @@
 mod account;
 mod cached;
 mod debt;
+mod witness;
 
 pub use account::{Legacy, Line, Loss, Past, Server};
 pub use cached::Cached;
 pub use debt::Debt;
+pub use witness::{
+    BY_ACCIDENT, Content, Question, STRETCH, Standing, WITNESSES, Witnesses,
+};
 
 /// Connections of a server at most: a set of them is a word.
 pub const CONNECTIONS_MAX: usize = 64;

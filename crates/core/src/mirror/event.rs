@@ -46,6 +46,8 @@ pub enum Fault {
     Error(i32),
     /// The connection to the destination is gone.
     Lost,
+    /// Another export answers where the destination was.
+    Another,
 }
 
 /// What a job of the copier does with its range. All of them read the source
@@ -166,6 +168,8 @@ pub enum Event {
     /// The last way to the destination was lost, or one was found again. What it was
     /// asked to do waits meanwhile.
     DestinationInReach(bool),
+    /// Another export answers where the destination was, and is not used; or not any more.
+    DestinationIsAnother(bool),
     /// The destination went away and came back, and may have lost what it had not
     /// been asked to make durable. That is copied again.
     DestinationForgot,

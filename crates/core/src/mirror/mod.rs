@@ -152,6 +152,8 @@ pub struct Mirror<M> {
     guest_waits: bool,
     /// Since when the destination is out of reach, as far as that counts.
     out_of_reach: Option<Nanos>,
+    /// Another export answers in its place.
+    another: bool,
     /// When the destination is flushed next, if anything is unflushed.
     flush_at: Nanos,
 }
@@ -178,6 +180,7 @@ impl<M: RegionMap> Mirror<M> {
             switch: Switch::default(),
             guest_waits: false,
             out_of_reach: None,
+            another: false,
             flush_at: now.plus(config.flush_every),
         }
     }
@@ -216,6 +219,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
+            Event::DestinationIsAnother(is) => self.another = is,
             Event::DestinationSkipped { id } => self.destination_skipped(now, id, out),
             Event::JobOnSource { job, is } => self.job_on_source(now, job, is),
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),

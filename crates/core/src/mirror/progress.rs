@@ -88,6 +88,9 @@ impl fmt::Display for PauseReason {
             PauseReason::Destination(Fault::Lost) => {
                 write!(f, "the connection to the destination is lost")
             }
+            PauseReason::Destination(Fault::Another) => {
+                write!(f, "another export answers at the destination's address")
+            }
             PauseReason::DestinationTimedOut(after) => {
                 write!(f, "the destination has not answered for {after}")
             }

@@ -18,6 +18,7 @@
 //! |---|---|
 //! | the destination answers with an error, or is lost | what is unflushed |
 //! | its server may have been gone | what is unflushed |
+//! | its server came back in an older state | everything |
 //! | a flush fails, for whatever reason | what is unflushed |
 //! | it is opened anew, and is known to be the same | what is unflushed |
 //! | it is opened anew, and is not known to be the same (a server never is) | everything |

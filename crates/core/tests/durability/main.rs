@@ -10,6 +10,7 @@
 #[path = "../random/mod.rs"]
 mod random;
 
+mod another;
 mod killed;
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -79,6 +79,16 @@ fn a_destination_out_of_reach_is_lost_after_two_seconds_and_not_before() {
 }
 
 #[test]
+fn a_destination_in_whose_place_another_export_answers_pauses_with_that_reason() {
+    let mut bench = Bench::almost_done();
+    bench.tell(Event::DestinationInReach(false));
+    bench.tell(Event::DestinationIsAnother(true));
+    bench.after(Nanos::from_secs(2)).tell(Event::Tick);
+    let another = Phase::Paused(PauseReason::Destination(Fault::Another));
+    assert_eq!(bench.mirror.progress().phase, another);
+}
+
+#[test]
 fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);

@@ -220,6 +220,11 @@ impl Line {
         self.unflushed
     }
 
+    /// Whether a daemon before has left writes of which nobody knows any more what became.
+    pub(crate) fn follows_a_loss(&self) -> bool {
+        self.account.left.is_some()
+    }
+
     fn store(&mut self) {
         let word = if self.unflushed { self.open } else { self.flushed };
         self.account.words.store_line(self.at, word);

@@ -1,7 +1,7 @@
 //! The words of an account, in memory that a kill leaves.
 //!
 //! The first is of what clients are still to be told: 0 nothing, 1 the server was away, 2 a
-//! daemon ended, 3 it is not known. Each of the others is a line: 0 where it is free, else
+//! daemon ended, 3 it is not known, 4 the server came back in an older state. Each of the others is a line: 0 where it is free, else
 //! bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's connections share one
 //! cache, and above them are 29 bits of the checksum of the server's address.
 //!
@@ -58,6 +58,7 @@ impl Words {
             1 => Some(Loss::ServerAway),
             2 => Some(Loss::DaemonEnded),
             3 => Some(Loss::Unknown),
+            4 => Some(Loss::WentBack),
             _ => return None,
         };
         let mut lines = Vec::new();
@@ -95,6 +96,7 @@ impl Words {
             Some(Loss::ServerAway) => 1,
             Some(Loss::DaemonEnded) => 2,
             Some(Loss::Unknown) => 3,
+            Some(Loss::WentBack) => 4,
         };
         self.store(0, self.sealed(0, value));
     }

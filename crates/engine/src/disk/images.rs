@@ -146,6 +146,21 @@ impl Core {
         forgot
     }
 
+    /// Whether the server of an image came back in an older state; asked once. Of the image
+    /// that is the truth, clients are told.
+    pub(crate) fn has_gone_back(&mut self, cx: &Cx, number: u16) -> bool {
+        let went = self.held(number).is_some_and(|held| held.image.has_gone_back());
+        if went && number == self.current {
+            self.promise.lose(cx.now, &self.name, Loss::WentBack);
+        }
+        went
+    }
+
+    /// Whether another export answers where an image was.
+    pub(crate) fn is_another(&self, number: u16) -> bool {
+        self.image(number).is_some_and(|image| image.another_since().is_some())
+    }
+
     /// Whether there is a way to an image.
     pub(crate) fn is_in_reach(&self, number: u16) -> bool {
         self.image(number).is_none_or(Image::is_in_reach)

@@ -331,6 +331,7 @@ impl Disk {
         match &mut self.route {
             Route::Direct if id == Ticket::NEWS => {
                 self.core.has_forgotten(cx, self.core.current);
+                self.core.has_gone_back(cx, self.core.current);
             }
             Route::Direct => {
                 if let Ok(request) = u32::try_from(id) {

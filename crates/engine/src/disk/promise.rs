@@ -82,6 +82,10 @@ impl Promise {
                 "the NBD server of the disk's datastore was away with acknowledged writes \
                  that no client had flushed"
             }
+            Loss::WentBack => {
+                "the NBD server of the disk's datastore came back without writes that it \
+                 had flushed, as if an older state had been put back"
+            }
             Loss::DaemonEnded => {
                 "the daemon before this one ended with acknowledged writes that no client \
                  had flushed, and the NBD server of the disk's datastore may drop such \

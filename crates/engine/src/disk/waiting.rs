@@ -5,7 +5,7 @@
 use sterna_core::Nanos;
 
 use super::{Answer, Client, Core, Disk, ORDER_TIMER, Route, order};
-use crate::image::{Cx, ImageOp};
+use crate::image::{Cx, Image, ImageOp};
 use crate::io::{Errno, Owner, Token};
 use crate::qos::Item;
 use crate::troubles::{Trouble, TroubleKind};
@@ -199,6 +199,11 @@ impl Core {
             age: now.since(since).into(),
         });
         let waits = waits.filter(|trouble| trouble.age >= order::TOLD.into());
-        self.promise.troubles(now).chain(waits)
+        let image = self.image(self.current);
+        let another = image.and_then(Image::another_since).map(|since| Trouble {
+            kind: TroubleKind::AnotherExport,
+            age: now.since(since).into(),
+        });
+        self.promise.troubles(now).chain(another).chain(waits)
     }
 }

@@ -200,6 +200,7 @@ impl Engine {
         let budget = &migration.budget;
         let mut opened = image::open(&migration.destination, budget.crew())?;
         check_size(&*opened, size)?;
+        opened.belong(migration.disk, size)?;
         let account = self.0.accounts.add(migration.disk, &mut *opened)?;
         let image = image::slowed(opened, budget);
         let pool = Arc::clone(budget.pool());

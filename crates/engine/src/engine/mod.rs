@@ -210,6 +210,7 @@ impl Engine {
             .and_then(|mut image| {
                 self.note_locks(&budget);
                 check_size(&*image, size)?;
+                image.belong(id, size)?;
                 let account = self.0.accounts.take_up(id, account, &mut *image)?;
                 let image = image::slowed(image, &budget);
                 let pool = Arc::clone(budget.pool());

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
-use sterna_core::Nanos;
 use sterna_core::durability::Server;
+use sterna_core::{DiskId, Nanos};
 
 use super::{
-    Cx, HeldFile, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token,
+    Cx, HeldFile, Image, ImageInfo, ImageOp, ImageResult, Memory, OpenError, Opened,
+    Ticket, token,
 };
 use crate::account::Line;
 use crate::io::{Completion, Errno, ImageId};
@@ -81,6 +82,14 @@ impl<L: Layer + 'static, F: FnOnce() -> L + Send> Opened for OpenedUnder<F> {
 
     fn keep(&mut self, line: Line) {
         self.inner.keep(line);
+    }
+
+    fn belong(&mut self, disk: DiskId, size: u64) -> Result<(), OpenError> {
+        self.inner.belong(disk, size)
+    }
+
+    fn recall(&mut self, memory: Memory) {
+        self.inner.recall(memory);
     }
 
     fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
@@ -163,6 +172,18 @@ impl<L: Layer> Image for Under<L> {
 
     fn has_forgotten(&mut self) -> bool {
         self.inner.has_forgotten()
+    }
+
+    fn has_gone_back(&mut self) -> bool {
+        self.inner.has_gone_back()
+    }
+
+    fn another_since(&self) -> Option<Nanos> {
+        self.inner.another_since()
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.inner.memory()
     }
 
     fn has_lost(&mut self) -> bool {

@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use sterna_core::durability::Server;
 use sterna_core::qos::Cost;
-use sterna_core::{ByteRange, Nanos};
+use sterna_core::{ByteRange, DiskId, Nanos};
 
 use crate::account::Line;
 use crate::buffer::{Pool, Slice};
@@ -55,6 +55,7 @@ pub use found::FoundFile;
 pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub(crate) use lease::{Lease, Leased};
 pub use lock::is_used;
+pub(crate) use nbd::Memory;
 pub use openers::{Opener, opened_by_others};
 pub(crate) use writers::written_by_others;
 
@@ -104,7 +105,8 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Of no operation: an image's `has_forgotten` or `is_in_reach` has changed.
+    /// Of no operation: an image's `has_forgotten`, `has_gone_back`, `another_since` or
+    /// `is_in_reach` has changed.
     pub(crate) const NEWS: u64 = u64::MAX;
 }
 
@@ -260,6 +262,22 @@ pub(crate) trait Image {
         false
     }
 
+    /// Whether the server behind the image came back in an older state, without writes
+    /// that it had flushed. Says so once.
+    fn has_gone_back(&mut self) -> bool {
+        false
+    }
+
+    /// Since when another export answers where the image was. It is not used.
+    fn another_since(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// What the image is known by, for the next one that is opened in its place.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
     /// Whether a flush has failed in such a way that what it should have made durable may
     /// be lost, whatever later flushes answer. Says so once.
     fn has_lost(&mut self) -> bool {
@@ -310,6 +328,18 @@ pub(crate) trait Opened: Send {
     /// Has it note in a line of its disk's account whether writes are unflushed.
     fn keep(&mut self, line: Line) {
         drop(line);
+    }
+
+    /// It is the image of this disk, of so many bytes. Reads what it is to be known by
+    /// again. Blocks.
+    fn belong(&mut self, disk: DiskId, size: u64) -> Result<(), OpenError> {
+        let _ = (disk, size);
+        Ok(())
+    }
+
+    /// Has it carry nothing before it is known to be the image that was there before.
+    fn recall(&mut self, memory: Memory) {
+        drop(memory);
     }
 
     /// Makes it work on the calling reactor. All its tokens must carry

@@ -45,6 +45,13 @@ pub(crate) enum ConnectError {
     Handshake(ClientError),
     #[error("the server sent data that was not asked for")]
     OutOfTurn,
+    #[error("the connection broke before Sterna had seen what it leads to: {0}")]
+    Lost(io::Error),
+    #[error(
+        "the server did not answer within {} s what Sterna reads to know the export",
+        super::examine::EXAMINATION.as_secs()
+    )]
+    Unexamined,
 }
 
 /// A connection that is past its handshake.

@@ -85,6 +85,8 @@ pub(super) struct Flight {
     pub(super) parts: u32,
     /// The flush that it is, or that is behind a write that must be durable.
     pub(super) flushing: Option<Flushing>,
+    /// What that flush makes known to be durable (`Witnesses::flush_begins`).
+    pub(super) covers: u64,
     /// A request of it that writes was sent, and is sent again on another connection.
     pub(super) resent: bool,
     pub(super) error: Option<Errno>,
@@ -99,6 +101,7 @@ impl Flight {
             cut: 0,
             parts: 0,
             flushing: None,
+            covers: 0,
             resent: false,
             error: None,
             extents: Vec::new(),

@@ -22,7 +22,8 @@ impl NbdImage {
     /// Has the line say what is so.
     pub(super) fn note(&mut self) {
         if let Some(line) = &mut self.line {
-            line.set(self.forgotten || self.durability.has_unflushed());
+            let owes = self.forgotten || self.gone_back;
+            line.set(owes || self.durability.has_unflushed());
         }
     }
 
@@ -35,7 +36,7 @@ impl NbdImage {
 
     /// Closes the image when all that was answered is durable, or cannot be made so.
     pub(super) fn flush_last(&mut self, cx: &mut Cx) {
-        self.closing = true;
+        self.close_looks(cx);
         if !self.able.has(TransmissionFlags::SEND_FLUSH) && !self.forgotten {
             self.close_line();
         } else if self.durability.has_unflushed() {

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 use sterna_nbd::client::{Parsed, ReplyLimits};
 use sterna_nbd::{ReplyHead, Session};
 
-use super::connect::{ConnectError, Connected};
+use super::connect::ConnectError;
+use super::examine::Examined;
 use super::flight::Queue;
 use crate::buffer::{Buf, Slice};
 use crate::io::{Fd, Message};
@@ -40,7 +41,7 @@ pub(super) enum State {
 }
 
 /// Where a helper puts what came of connecting.
-pub(super) type Outcome = Arc<Mutex<Option<Result<Connected, ConnectError>>>>;
+pub(super) type Outcome = Arc<Mutex<Option<Result<Examined, ConnectError>>>>;
 
 pub(super) struct Link {
     pub(super) state: State,

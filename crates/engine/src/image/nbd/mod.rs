@@ -9,8 +9,11 @@
 //! **A lost connection is not an error.** It is opened anew, with growing pauses
 //! ([`RETRY_MIN`] to [`RETRY_MAX`]), for as long as it takes, and what was not
 //! answered is sent again; the disk sees a slow answer.
-//! The server must still be what it was: not smaller, and with all the
-//! abilities that are relied on. Who does not want to wait calls `abort`; who wants
+//! The server must still be what it was: not smaller, with all the abilities that are
+//! relied on, and the same export with the bytes that must be there: each new connection
+//! is examined first ([`examine`], [`known`]). Another export is not used, and what is
+//! behind the address is looked at again and again. An older state of the same one is
+//! used, and is told (`has_gone_back`). Who does not want to wait calls `abort`; who wants
 //! to know is told when the last connection is lost and when there is one again
 //! (`is_in_reach`).
 //!
@@ -46,7 +49,9 @@
 //! operation.
 
 pub(crate) mod connect;
+mod examine;
 mod flight;
+mod known;
 mod leave;
 mod link;
 mod replies;
@@ -56,19 +61,23 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sterna_core::Nanos;
-use sterna_core::durability::{Durability, Goes, Server};
+use sterna_core::durability::{Durability, Goes, Server, Witnesses};
+use sterna_core::{ByteRange, DiskId, Nanos};
 use sterna_nbd::{Command, TransmissionFlags, Uri};
 
 use super::{Cx, Done, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
 use crate::account::{self, Line};
 use crate::buffer::Slice;
 use crate::io::{Completion, Crew, Errno, Fd, ImageId, Op};
+use crate::sidecar::Identity;
+use crate::sidecar::trailer::{self, Trailer};
 use crate::slab::Slab;
 use crate::timer::Alarm;
 use connect::Connected;
 use flight::{Abilities, Flight, Part, Queue};
+use known::Looks;
 use link::{HEADS_KEPT, Link, State};
 
 /// The largest minimum block size of a server: the block size of disks.
@@ -105,6 +114,19 @@ pub(crate) struct OpenedNbd {
     crew: Arc<Crew>,
     connected: Connected,
     line: Option<Line>,
+    /// The disk's size.
+    size: u64,
+    /// Where its sidecar is on the export, and what it says.
+    sidecar: Option<(u64, Identity)>,
+    /// What the image before this one is known by.
+    memory: Option<Memory>,
+}
+
+/// What an export is known by.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    sidecar: Option<(u64, Identity)>,
+    witnesses: Arc<Witnesses>,
 }
 
 impl OpenedNbd {
@@ -125,7 +147,9 @@ impl OpenedNbd {
             )));
         }
         let (uri, crew) = (uri.clone(), Arc::clone(crew));
-        Ok(OpenedNbd { uri, crew, connected, line: None })
+        let size = connected.negotiated.session.size;
+        let (line, sidecar, memory) = (None, None, None);
+        Ok(OpenedNbd { uri, crew, connected, line, size, sidecar, memory })
     }
 }
 
@@ -142,6 +166,33 @@ impl Opened for OpenedNbd {
 
     fn keep(&mut self, line: Line) {
         self.line = Some(line);
+    }
+
+    fn belong(&mut self, disk: DiskId, size: u64) -> Result<(), OpenError> {
+        self.size = size;
+        let capacity = self.connected.negotiated.session.size;
+        let Some(at) = trailer::offset(capacity, size) else { return Ok(()) };
+        let never = AtomicBool::new(false);
+        let read = examine::read(&mut self.connected, &[examine::trailer(at)], &never);
+        let read = read.map_err(|error| OpenError::new(&self.uri, error))?;
+        let bytes = read.into_iter().next().flatten();
+        let bytes = bytes.as_deref().and_then(|bytes| <&Trailer>::try_from(bytes).ok());
+        match bytes.map(trailer::read) {
+            Some(Ok(found)) if found.id != disk => {
+                let name = found.name;
+                let reason = format!("the export has the image of disk {name}");
+                Err(OpenError::new(&self.uri, reason))
+            }
+            Some(Ok(found)) => {
+                self.sidecar = Some((at, found));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn recall(&mut self, memory: Memory) {
+        self.memory = Some(memory);
     }
 
     fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
@@ -187,15 +238,33 @@ struct NbdImage {
     inherits: bool,
     /// When the last flush is given up.
     leaving: Alarm,
+    /// Where the sidecar is, and what it said.
+    sidecar: Option<(u64, Identity)>,
+    witnesses: Witnesses,
+    looks: Looks,
+    /// Since when another export answers.
+    another: Option<Nanos>,
+    /// The server came back in an older state, since this was last asked.
+    gone_back: bool,
+    /// Nobody wants a new connection any more.
+    over: Arc<AtomicBool>,
 }
 
 impl NbdImage {
     fn start(opened: OpenedNbd, cx: &mut Cx, id: ImageId) -> NbdImage {
-        let OpenedNbd { uri, crew, connected, line } = opened;
+        let OpenedNbd { uri, crew, connected, line, size, sidecar, memory } = opened;
         let session = connected.negotiated.session;
         let several = session.flags.has(TransmissionFlags::CAN_MULTI_CONN);
         let links = if several { LINKS } else { 1 };
         let told = connected.negotiated.block_sizes_told;
+        let is_known = memory.is_some();
+        let (sidecar, mut witnesses) = match memory {
+            Some(known) => (sidecar.or(known.sidecar), (*known.witnesses).clone()),
+            None => (sidecar, Witnesses::new(size, cx.now.0)),
+        };
+        if line.as_ref().is_some_and(Line::follows_a_loss) {
+            witnesses.lost();
+        }
         let inherits = line.as_ref().is_some_and(Line::is_unflushed);
         let mut image = NbdImage {
             id,
@@ -216,11 +285,21 @@ impl NbdImage {
             line,
             inherits,
             leaving: Alarm::default(),
+            sidecar,
+            witnesses,
+            looks: Looks::default(),
+            another: None,
+            gone_back: false,
+            over: Arc::default(),
             closing: false,
         };
-        image.come_up(cx, 0, connected);
-        for link in 1..links {
-            image.connect(cx, link);
+        // What was opened is not known to be what was there before.
+        let mut first = Some(connected).filter(|_| !is_known);
+        for link in 0..links {
+            match first.take() {
+                Some(connected) => image.come_up(cx, link, connected),
+                None => image.connect(cx, link),
+            }
         }
         image
     }
@@ -235,6 +314,20 @@ impl NbdImage {
             return;
         }
         let Some(flight) = self.flights.remove(key) else { return };
+        if flight.ticket.id == known::LOOK {
+            return self.has_looked(cx, &flight);
+        }
+        match (flight.error, &flight.flushing) {
+            // Refused as a whole, such as zeroes that would not be fast.
+            (Some(Errno(libc::EOPNOTSUPP)), _) => {}
+            (Some(_), _) => {
+                if let Some(range) = flight::changes(&flight.op) {
+                    self.witnesses.failed(range);
+                }
+            }
+            (None, Some(_)) => self.look_after_flush(cx, flight.covers),
+            (None, None) => {}
+        }
         let resent = flight.resent;
         if self.is_asked_for(cx, flight.ticket) {
             cx.finished.push((flight.ticket, flight.answer()));
@@ -254,7 +347,10 @@ impl NbdImage {
         if !flight.ends_with_flush(&self.able) {
             return false;
         }
-        let flushing = flight.flushing.get_or_insert_with(|| self.durability.flushing());
+        let flushing = flight.flushing.get_or_insert_with(|| {
+            flight.covers = self.witnesses.flush_begins();
+            self.durability.flushing()
+        });
         let mut part = || self.parts.insert(Part::new(key, (Command::Flush, None)));
         match self.durability.goes(flushing) {
             Goes::Nowhere => return false,
@@ -380,6 +476,13 @@ impl NbdImage {
         }
     }
 
+    /// The image is to end: it needs to be known no more.
+    fn close_looks(&mut self, cx: &mut Cx) {
+        self.closing = true;
+        self.over.store(true, Ordering::Relaxed);
+        self.look_no_more(cx);
+    }
+
     /// Has whoever uses the image look at it.
     fn tell_news(&self, cx: &mut Cx) {
         let ticket = Ticket { disk: self.id.disk, id: Ticket::NEWS };
@@ -414,6 +517,7 @@ impl NbdImage {
         link.fd = Some(Fd::from(std::os::fd::OwnedFd::from(connected.stream)));
         link.outstanding = 0;
         link.proven = true;
+        self.another = None;
         self.durability.came_up(at);
         if std::mem::take(&mut self.inherits) {
             self.durability.wrote(at);
@@ -422,6 +526,7 @@ impl NbdImage {
         self.links[at].state = State::Up;
         if back {
             self.tell_news(cx);
+            self.look_first(cx);
         }
         self.process(cx, at);
         self.pump(cx);
@@ -431,6 +536,18 @@ impl NbdImage {
 impl Image for NbdImage {
     fn has_forgotten(&mut self) -> bool {
         std::mem::take(&mut self.forgotten)
+    }
+
+    fn has_gone_back(&mut self) -> bool {
+        std::mem::take(&mut self.gone_back)
+    }
+
+    fn another_since(&self) -> Option<Nanos> {
+        self.another
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        Some(self.remember())
     }
 
     fn is_in_reach(&self) -> bool {
@@ -445,6 +562,13 @@ impl Image for NbdImage {
         if let Some(result) = flight::at_once(&op, &self.able) {
             cx.finished.push((ticket, result));
             return;
+        }
+        match (&op, flight::changes(&op)) {
+            (_, Some(range)) => self.witnesses.writes(range),
+            (ImageOp::Read { offset, buf }, None) => {
+                self.witnesses.uses(ByteRange::new(*offset, buf.len() as u64));
+            }
+            _ => {}
         }
         let key = self.flights.insert(Flight::new(ticket, op));
         self.advance(cx, key);
@@ -491,7 +615,8 @@ impl Image for NbdImage {
     }
 
     fn in_flight(&self) -> usize {
-        self.flights.len() + self.held.len()
+        let own = usize::from(self.looks.under_way.is_some());
+        self.flights.len() - own + self.held.len()
     }
 
     fn abort(&mut self, cx: &mut Cx) {
@@ -508,7 +633,7 @@ impl Image for NbdImage {
     }
 
     fn close(&mut self, cx: &mut Cx) {
-        self.closing = true;
+        self.close_looks(cx);
         self.close_line();
         self.say_goodbye(cx);
     }
@@ -518,6 +643,7 @@ impl Image for NbdImage {
     }
 
     fn idle(&self) -> bool {
-        self.in_flight() == 0 && self.links.iter().all(Link::is_quiet)
+        let nothing = self.flights.is_empty() && self.held.is_empty();
+        nothing && self.links.iter().all(Link::is_quiet)
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use sterna_core::Nanos;
+use sterna_core::durability::Standing;
 
 use super::connect::{Connected, connect};
+use super::examine::{Examined, examine};
 use super::flight::{self, Abilities};
 use super::link::{Outcome, State};
 use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
@@ -19,6 +21,8 @@ impl NbdImage {
             return self.settle(cx, at);
         }
         link.state = State::Ending;
+        self.look_no_more(cx);
+        self.witnesses.lost();
         let forgotten = self.durability.lost(at);
         self.forgotten |= forgotten;
         // Of an image that leaves, it is asked for as long as somebody is to be told.
@@ -131,8 +135,10 @@ impl NbdImage {
         link.state = State::Connecting;
         link.outcome = Outcome::default();
         let (outcome, uri) = (link.outcome.clone(), self.uri.clone());
+        let (examination, over) = (self.examination(), Arc::clone(&self.over));
         let job = move || {
             let result = connect(&uri);
+            let result = result.and_then(|it| examine(it, &examination, &over));
             if let Ok(mut slot) = outcome.lock() {
                 *slot = Some(result);
             }
@@ -155,8 +161,8 @@ impl NbdImage {
                 self.links[at].state = State::Closed;
                 return;
             }
-            Some(Ok(connected)) => match self.unfit(&connected) {
-                None => {
+            Some(Ok(examined)) => match self.may_be_used(cx, &examined) {
+                Ok(standing) => {
                     if self.links[at].proven {
                         tracing::info!(
                             uri = %self.uri, connection = at, attempts,
@@ -164,9 +170,12 @@ impl NbdImage {
                             "the NBD server answers again"
                         );
                     }
-                    return self.come_up(cx, at, connected);
+                    if standing == Standing::Older {
+                        self.goes_back(cx);
+                    }
+                    return self.come_up(cx, at, examined.connected);
                 }
-                Some(reason) => reason,
+                Err(reason) => reason,
             },
             Some(Err(error)) => error.to_string(),
             None => "cannot start a helper thread".into(),
@@ -178,6 +187,21 @@ impl NbdImage {
             tracing::debug!(uri = %self.uri, connection = at, attempts, reason, "cannot connect");
         }
         self.retry_later(cx, at);
+    }
+
+    /// Whether a connection may be used, and what it leads to; or why not.
+    fn may_be_used(
+        &mut self,
+        cx: &mut Cx,
+        examined: &Examined,
+    ) -> Result<Standing, String> {
+        if let Some(reason) = self.unfit(&examined.connected) {
+            return Err(reason);
+        }
+        self.recognise(examined).map_err(|reason| {
+            self.is_another(cx, &reason);
+            format!("another export answers: {reason}")
+        })
     }
 
     /// Why the server cannot be used in the place of the one that was opened.

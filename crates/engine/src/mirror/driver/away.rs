@@ -11,6 +11,9 @@
 //! Swapping images takes nothing that the mirror does not have anyway: what is in flight
 //! on the old one is still answered, and until then its regions are busy.
 //!
+//! What a server's image is known by is kept meanwhile: the next one carries nothing before
+//! it has shown that it is the same export.
+//!
 //! While the image is closed others may write to it. When it was last written to from here is
 //! remembered, so that such a write is seen by the file's own time; where there is none (a
 //! server, a device), and for a daemon that is restarted meanwhile, nothing of it is believed.
@@ -20,7 +23,7 @@ use sterna_core::mirror::{Doubt, Event, Found, Notice, Origin, Side, suspicion_o
 
 use super::MirrorDriver;
 use crate::disk::{Core, Placed};
-use crate::image::Cx;
+use crate::image::{Cx, Image, Memory};
 use crate::origin;
 
 /// How often it is noted that something may have been written: often enough that a write
@@ -38,6 +41,8 @@ pub(super) struct Away {
     may_leave: bool,
     /// It was let go of.
     left: bool,
+    /// What the image is known by that was let go of.
+    memory: Option<Memory>,
     /// When it was last written to (since 1970).
     copied: Nanos,
     /// When it was last noted that something may have been written to either image, and to
@@ -48,7 +53,15 @@ pub(super) struct Away {
 impl Away {
     pub(super) fn new(origin: Origin) -> Away {
         let (copied, noted) = (origin::now(), [Nanos(0); 2]);
-        Away { origin, astray: false, may_leave: false, left: false, copied, noted }
+        Away {
+            origin,
+            astray: false,
+            may_leave: false,
+            left: false,
+            memory: None,
+            copied,
+            noted,
+        }
     }
 
     /// The mirror has paused, or goes on.
@@ -88,18 +101,23 @@ impl MirrorDriver {
         &mut self,
         core: &mut Core,
         cx: &mut Cx,
-        placed: Placed,
+        mut placed: Placed,
         found: &Found,
     ) {
         if !std::mem::take(&mut self.away.left) {
             return;
         }
         self.away.astray = false; // What it stood still for is put right.
+        if let Some(memory) = self.away.memory.take() {
+            placed.image.recall(memory);
+        }
         self.destination = core.add_image(cx, placed);
         let doubt = self.away.doubt(found);
         self.away.origin = found.origin;
         self.tell(core, cx, Event::Doubted(doubt));
-        self.tell(core, cx, Event::DestinationInReach(true));
+        self.tell(core, cx, Event::DestinationIsAnother(false));
+        let is = core.is_in_reach(self.destination);
+        self.tell(core, cx, Event::DestinationInReach(is));
         self.mirror.map().note_destination(found.origin);
         self.note_copy(cx); // Opening it may have changed it.
     }
@@ -121,6 +139,8 @@ impl MirrorDriver {
         let quiet = core.image(self.destination).is_some_and(|it| it.in_flight() == 0);
         if quiet && self.jobs.is_idle() {
             self.away.left = true;
+            let image = core.image(self.destination);
+            self.away.memory = image.and_then(Image::memory);
             // Nobody watches any more what others do to it.
             self.mirror.map().note_destination(Origin { size: 0, ..self.away.origin });
             core.close_image(cx, self.destination);

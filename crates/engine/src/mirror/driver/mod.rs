@@ -25,8 +25,8 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    self, Action, Commit, Config, Control, Counted, Event, Fault, Findings, Job, JobId,
-    Mirror, MirrorEnd, PauseReason, Progress, RequestId, SECTOR, Suspicion,
+    self, Action, Commit, Config, Control, Counted, Doubt, Event, Fault, Findings, Job,
+    JobId, Mirror, MirrorEnd, PauseReason, Progress, RequestId, SECTOR, Suspicion,
 };
 
 use super::buffer_loans::{BufferLoan, LoanPool};
@@ -352,6 +352,14 @@ impl MirrorDriver {
         if core.has_forgotten(cx, self.destination) {
             self.tell(core, cx, Event::DestinationForgot);
         }
+        if core.has_gone_back(cx, self.source) {
+            self.tell(core, cx, Event::SourceForgot);
+        }
+        if core.has_gone_back(cx, self.destination) {
+            self.tell(core, cx, Event::Doubted(Doubt::Everything));
+        }
+        let is = core.is_another(self.destination);
+        self.tell(core, cx, Event::DestinationIsAnother(is));
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));
     }

@@ -9,7 +9,7 @@ use sterna_nbd::{Export, NbdError, Request, ServerHandshake, ServerStep, reply};
 
 use super::*;
 
-/// How a server answers a request, by the number of requests before.
+/// How a server answers a request, by the number of requests before (without looks).
 type Answer = fn(u32, &Request) -> Vec<u8>;
 
 /// A server that shakes hands well and then answers as `answer` says. It ends
@@ -37,7 +37,7 @@ fn converse(mut stream: UnixStream, answer: Answer, requests: &mut u32) -> Optio
         let mut payload = vec![0; request.payload_len() as usize];
         stream.read_exact(&mut payload).ok()?;
         let reply = answer(*requests, &request);
-        *requests += 1;
+        *requests += u32::from(!is_look(&request));
         stream.write_all(&reply).ok()?;
         if reply.is_empty() {
             return None;
@@ -64,6 +64,11 @@ fn shake_hands(stream: &mut UnixStream) -> Option<()> {
     }
 }
 
+/// Whether Sterna reads there to know the export again.
+fn is_look(request: &Request) -> bool {
+    request.command == 0 && request.len == 4096
+}
+
 /// The whole of a good answer to a flush.
 fn good(request: &Request) -> Vec<u8> {
     reply::none(request.cookie).to_vec()
@@ -73,6 +78,7 @@ fn good(request: &Request) -> Vec<u8> {
 fn what_is_no_reply_costs_the_connection_and_the_request_is_sent_again() {
     let place = place();
     let connections = serve(&place, |number, request| match number {
+        _ if is_look(request) => reply::error(request.cookie, NbdError::Io, "").to_vec(),
         0 => vec![0x55; 64],
         1 => reply::none(request.cookie + 1).to_vec(),
         // It never answers and goes.

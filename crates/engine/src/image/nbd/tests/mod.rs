@@ -1,5 +1,6 @@
 //! Images on real servers: nbdkit with its filters, and qemu-nbd.
 
+mod another;
 mod hostile;
 mod restart;
 mod rig;

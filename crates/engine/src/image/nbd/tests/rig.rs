@@ -14,7 +14,7 @@ use sterna_core::Nanos;
 
 use crate::buffer::{Pool, Slice};
 use crate::image::{
-    self, Cx, Done, Image, ImageOp, ImageResult, ImageSpec, Ticket, file,
+    self, Cx, Done, Image, ImageOp, ImageResult, ImageSpec, Opened, Ticket, file,
 };
 use crate::io::{self, ImageId, IoChoice, Owner};
 use crate::qos::Qos;
@@ -35,6 +35,15 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn open(choice: IoChoice, uri: &str) -> Rig {
+        Rig::open_with(choice, uri, |_| {})
+    }
+
+    /// The same, of an image with which something is done before it starts.
+    pub(super) fn open_with(
+        choice: IoChoice,
+        uri: &str,
+        prepare: impl FnOnce(&mut dyn Opened),
+    ) -> Rig {
         let buffers = Pool::new(64 << 20).unwrap();
         let (io, _) = io::open(choice, None).unwrap();
         let newcomers = Pool::new(1 << 20).unwrap();
@@ -56,7 +65,8 @@ impl Rig {
             qos,
         };
         let spec = ImageSpec::Nbd(uri.parse().unwrap());
-        let opened = image::open(&spec, &Arc::default()).unwrap();
+        let mut opened = image::open(&spec, &Arc::default()).unwrap();
+        prepare(&mut *opened);
         let image = opened.start(&mut cx, ImageId { disk: 1, image: 2 });
         let (epoch, answers) = (Instant::now(), HashMap::new());
         Rig { cx, image, epoch, next: 0, answers, news: 0 }
@@ -247,6 +257,21 @@ impl Server {
     /// It answers nothing any more.
     pub(super) fn suspend(&self) {
         self.signal("-STOP");
+        // A thread that is at work stops a little later than it is told to.
+        let end = Instant::now() + LONG;
+        while !self.has_stopped() {
+            assert!(Instant::now() < end, "the server does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether all of its threads are stopped.
+    fn has_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        tasks.flatten().all(|task| {
+            let status = std::fs::read_to_string(task.path().join("status"));
+            status.is_ok_and(|status| status.contains("\nState:\tT"))
+        })
     }
 
     fn signal(&self, signal: &str) {
