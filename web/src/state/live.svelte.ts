@@ -8,6 +8,8 @@ import { matches, parse, sorted } from "../model/filter.ts";
 import { inventory } from "./inventory.svelte.ts";
 
 const ACTIVITY_KEPT = 500;
+/** After so long the next word of the daemon is overdue. */
+const QUIET_MS = 1_200;
 const clock = new DaemonClock();
 
 // Each by itself, so that what depends on one does not follow the others.
@@ -25,7 +27,7 @@ let top = $state.raw<{ top: Top; query: Query } | null>(null);
 const NO_MOVES: Migration[] = [];
 
 export const live = {
-  /** The daemon's clock, in steps of a quarter of a second. */
+  /** The daemon's clock, in steps of a second. */
   get now() {
     return now;
   },
@@ -164,7 +166,8 @@ function step(): void {
   }
   const silent = performance.now() - heardAt;
   if (silent > SILENT_MS && awaySince === null) awaySince = daemonNow() - silent;
-  now = daemonNow();
+  // Each second the daemon says the time; without its word figures grow old all the same.
+  if (silent > QUIET_MS) now = daemonNow();
   // Another tab's stream has other rows: this tab asks by itself.
   if (wanted && awaySince === null && performance.now() - served > 1_800 && !asking) void ask(wanted);
 }
