@@ -8,6 +8,8 @@ import { matches, parse, sorted } from "../model/filter.ts";
 import { inventory } from "./inventory.svelte.ts";
 
 const ACTIVITY_KEPT = 500;
+/** How much of the silence is over when the connection breaks. */
+const BROKEN_MS = 900;
 /** After so long the next word of the daemon is overdue. */
 const QUIET_MS = 1_200;
 const clock = new DaemonClock();
@@ -152,11 +154,15 @@ let stream: Stream | null = null;
 export function listen(): void {
   if (stream) return;
   heardAt = performance.now();
-  // That the connection broke is not told: the silence that follows is.
-  stream = new Stream(onEvent, () => {});
+  stream = new Stream(onEvent, onLink);
   stream.want(wanted);
   stream.start();
   setInterval(step, 250);
+}
+
+/** A connection that broke is not told at once: it may be there again after a second. */
+function onLink(up: boolean): void {
+  if (!up) heardAt = Math.min(heardAt, performance.now() - BROKEN_MS);
 }
 
 function step(): void {
