@@ -5,6 +5,11 @@ const HARMLESS = /^[A-Za-z0-9_.,:=@%+/-]+$/;
 // Control characters, and marks that change the direction of text or have no width.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
 
+/** A name without what cannot be seen, where there is no other way to keep it in its place. */
+export function seen(text: string): string {
+  return [...text].filter((one) => !UNSEEN.test(one)).join("");
+}
+
 /** One word of a command line. */
 export function word(text: string): string {
   if (HARMLESS.test(text)) return text;

@@ -53,6 +53,8 @@ export function press(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape" && types(event.target)) {
     (event.target as HTMLElement).blur();
+    // What was typed stays: a browser would clear a field for searches.
+    event.preventDefault();
     return;
   }
   if (keys.off || types(event.target) || document.querySelector("dialog[open]")) return;

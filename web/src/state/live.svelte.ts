@@ -8,6 +8,10 @@ import { matches, parse, sorted } from "../model/filter.ts";
 import { inventory } from "./inventory.svelte.ts";
 
 const ACTIVITY_KEPT = 500;
+/** How much of the silence is over when the connection breaks. */
+const BROKEN_MS = 900;
+/** After so long the next word of the daemon is overdue. */
+const QUIET_MS = 1_200;
 const clock = new DaemonClock();
 
 // Each by itself, so that what depends on one does not follow the others.
@@ -25,7 +29,7 @@ let top = $state.raw<{ top: Top; query: Query } | null>(null);
 const NO_MOVES: Migration[] = [];
 
 export const live = {
-  /** The daemon's clock, in steps of a quarter of a second. */
+  /** The daemon's clock, in steps of a second. */
   get now() {
     return now;
   },
@@ -150,11 +154,15 @@ let stream: Stream | null = null;
 export function listen(): void {
   if (stream) return;
   heardAt = performance.now();
-  // That the connection broke is not told: the silence that follows is.
-  stream = new Stream(onEvent, () => {});
+  stream = new Stream(onEvent, onLink);
   stream.want(wanted);
   stream.start();
   setInterval(step, 250);
+}
+
+/** A connection that broke is not told at once: it may be there again after a second. */
+function onLink(up: boolean): void {
+  if (!up) heardAt = Math.min(heardAt, performance.now() - BROKEN_MS);
 }
 
 function step(): void {
@@ -164,7 +172,8 @@ function step(): void {
   }
   const silent = performance.now() - heardAt;
   if (silent > SILENT_MS && awaySince === null) awaySince = daemonNow() - silent;
-  now = daemonNow();
+  // Each second the daemon says the time; without its word figures grow old all the same.
+  if (silent > QUIET_MS) now = daemonNow();
   // Another tab's stream has other rows: this tab asks by itself.
   if (wanted && awaySince === null && performance.now() - served > 1_800 && !asking) void ask(wanted);
 }

@@ -11,11 +11,16 @@ function stored(): Theme {
   return value === "light" || value === "dark" ? value : "system";
 }
 
+const probe = document.createElement("span");
+/** To ask the browser takes long, and each sparkline of each row needs some. */
+const known = new Map<string, string>();
+
 /** Draws the page in the chosen theme. */
 export function applyTheme(): void {
   const root = document.documentElement;
   if (theme.chosen === "system") delete root.dataset.theme;
   else root.dataset.theme = theme.chosen;
+  known.clear();
   // Canvases ask for their colours again.
   theme.version += 1;
 }
@@ -31,14 +36,16 @@ export function nextTheme(): void {
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
 
-const probe = document.createElement("span");
-
 /** What a custom property is as a colour now, for a canvas. */
 export function colour(name: string): string {
+  const before = known.get(name);
+  if (before) return before;
   if (!probe.isConnected) {
     probe.hidden = true;
     document.body.append(probe);
   }
   probe.style.color = `var(${name})`;
-  return getComputedStyle(probe).color;
+  const found = getComputedStyle(probe).color;
+  known.set(name, found);
+  return found;
 }

@@ -30,6 +30,7 @@ test("a disk is found, explained and moved without a mouse", async () => {
   await page.keyboard.press("g");
   await page.keyboard.press("d");
   await page.waitForFunction(() => location.hash === "#/disks");
+  await page.waitForSelector("input[type=search]");
   await page.waitForSelector("tbody tr a");
   await page.keyboard.press("/");
   await page.keyboard.type("vm-0001");

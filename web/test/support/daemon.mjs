@@ -25,7 +25,7 @@ export class Daemon {
 
   /** Runs a command against the daemon. */
   sterna(...words) {
-    return execFileSync(STERNA, words, { encoding: "utf8", env: { ...process.env, STERNA_SOCKET: this.socket } });
+    return execFileSync(STERNA, words, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, STERNA_SOCKET: this.socket } });
   }
 
   /** Starts it, again on the same state if it was killed. */
@@ -58,10 +58,12 @@ export class Daemon {
   }
 
   /** An application that reads and writes on a disk until the daemon ends. */
-  load(uri, ...options) {
-    const child = spawn("/usr/bin/python3", [APPLICATION, uri, ...options], { stdio: "ignore" });
-    this.children.push(child);
-    return child;
+  load(disk) {
+    const directory = join(this.work, `application-${disk}`);
+    mkdirSync(directory);
+    const uri = `nbd+unix:///${disk}?socket=${join(this.work, "nbd.sock")}`;
+    // It runs until its input ends.
+    this.children.push(spawn("/usr/bin/python3", [APPLICATION, "run", uri, directory], { stdio: ["pipe", "ignore", "ignore"] }));
   }
 
   /** Serves the page that was built last, and passes the API on to the daemon's socket. */
