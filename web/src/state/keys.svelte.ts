@@ -27,7 +27,7 @@ const OFF = "sterna.keys";
 export const keys = $state({ help: false, off: localStorage.getItem(OFF) === "off" });
 
 let rows: (() => Rows) | null = null;
-let going = 0;
+let going = -Infinity;
 
 /** A screen's rows answer to `j`, `k` and Enter while the screen is there. */
 export function answerKeys(of: () => Rows): () => void {
@@ -63,7 +63,7 @@ export function press(event: KeyboardEvent): void {
 
 function act(event: KeyboardEvent): boolean {
   if (performance.now() - going < 1_500) {
-    going = 0;
+    going = -Infinity;
     const place = PLACES.find((one) => one.key === event.key);
     if (place) go(place.to);
     return place !== undefined;
