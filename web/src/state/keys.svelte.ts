@@ -51,7 +51,8 @@ function types(target: EventTarget | null): boolean {
 /** Takes a key; says whether it meant anything. */
 export function press(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && types(event.target)) {
+  // In a dialog it closes the dialog.
+  if (event.key === "Escape" && types(event.target) && !document.querySelector("dialog[open]")) {
     (event.target as HTMLElement).blur();
     // What was typed stays: a browser would clear a field for searches.
     event.preventDefault();
