@@ -27,7 +27,7 @@ const OFF = "sterna.keys";
 export const keys = $state({ help: false, off: localStorage.getItem(OFF) === "off" });
 
 let rows: (() => Rows) | null = null;
-let going = 0;
+let going = -Infinity;
 
 /** A screen's rows answer to `j`, `k` and Enter while the screen is there. */
 export function answerKeys(of: () => Rows): () => void {
@@ -51,7 +51,8 @@ function types(target: EventTarget | null): boolean {
 /** Takes a key; says whether it meant anything. */
 export function press(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && types(event.target)) {
+  // In a dialog it closes the dialog.
+  if (event.key === "Escape" && types(event.target) && !document.querySelector("dialog[open]")) {
     (event.target as HTMLElement).blur();
     // What was typed stays: a browser would clear a field for searches.
     event.preventDefault();
@@ -63,7 +64,7 @@ export function press(event: KeyboardEvent): void {
 
 function act(event: KeyboardEvent): boolean {
   if (performance.now() - going < 1_500) {
-    going = 0;
+    going = -Infinity;
     const place = PLACES.find((one) => one.key === event.key);
     if (place) go(place.to);
     return place !== undefined;
