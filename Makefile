@@ -11,7 +11,7 @@ PYTHON ?= /usr/bin/python3
 export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
 
 .PHONY: help deps build check lint audit test demo lab guest bench bench-quick fuzz \
-	web web-test deb deb-test dist clean
+	web web-check web-test deb deb-test dist clean
 
 help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
@@ -118,7 +118,13 @@ web: web/node_modules
 
 web-test: web
 	@cd web && npm run --silent check && npm run --silent unit && \
-		STERNA='$(wildcard $(abspath $(TARGET))/release/sterna)' npm run --silent e2e
+		STERNA='$(or $(STERNA),$(wildcard $(abspath $(TARGET))/release/sterna))' \
+		npm run --silent e2e
+
+# What is committed is what the sources build.
+web-check: web
+	@git diff --exit-code --stat -- crates/dashboard/dist web/src/api/types.ts || { \
+		echo 'web-check: web/ builds other files than are committed: commit them'; exit 1; }
 
 web/node_modules: web/package-lock.json
 	@cd web && npm ci --ignore-scripts && touch node_modules

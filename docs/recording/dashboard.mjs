@@ -44,7 +44,7 @@ function load(name, rate, kib, reads) {
   const { uris } = JSON.parse(daemon.sterna("--json", "disk", "show", name));
   const words = [`--name=${name}`, "--ioengine=nbd", `--uri=${uris[0]}`, "--rw=randrw", `--rwmixread=${reads}`, `--bs=${kib}k`];
   const pace = [`--rate_iops=${Math.max(1, Math.round((rate * reads) / 100))},${Math.max(1, Math.round((rate * (100 - reads)) / 100))}`];
-  loads.push(spawn("fio", [...words, ...pace, "--iodepth=8", "--size=256m", "--time_based", "--runtime=600"], { stdio: "ignore" }));
+  loads.push(spawn("fio", [...words, ...pace, "--iodepth=8", "--size=256m", "--time_based", "--runtime=600", "--thread"], { stdio: "ignore" }));
 }
 
 try {

@@ -59,13 +59,12 @@ impl Asked {
             // What it is about is told already.
             let told = told.filter(|(_, value)| value.as_str() != name.as_deref());
             let told: Vec<String> = told
-                .map(|(field, value)| match value.as_str() {
-                    Some(text) => format!("{field} {text}"),
-                    None => format!("{field} {value}"),
+                .map(|(field, value)| {
+                    format!("{} {}", field.replace('_', " "), words(value))
                 })
                 .collect();
             if !told.is_empty() {
-                text = format!("{text}: {}", told.join(", ").replace('_', " "));
+                text = format!("{text}: {}", told.join(", "));
             }
         }
         if let Some(why) = refused {
@@ -97,6 +96,20 @@ impl Asked {
             Some((noun, name)) => (Some(format!("{noun} {name}")), Some(name)),
             None => (None, None),
         }
+    }
+}
+
+/// A value in words, without what says nothing.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(" "),
+        Value::Object(all) => {
+            let told = all.iter().filter(|(_, value)| says_something(value));
+            let told = told.map(|(field, value)| format!("{field} {}", words(value)));
+            told.collect::<Vec<_>>().join(" ").replace('_', " ")
+        }
+        other => other.to_string(),
     }
 }
 
@@ -137,11 +150,11 @@ mod tests {
 
     #[test]
     fn a_request_is_told_with_what_it_is_about() {
-        let guard = json!({"keep": null, "idle_only": false});
+        let guard = json!({"keep": 0.97, "idle_only": false, "finish_by": null});
         let body = json!({"disk": "db", "to": "slow", "guard": guard, "verify": true});
         let entry = asked("start_migration", "/v1/migrations", body).entry(7, None);
         assert_eq!(entry.about.as_deref(), Some("disk db"));
-        assert_eq!(entry.text, "start migration: to slow, verify true");
+        assert_eq!(entry.text, "start migration: guard keep 0.97, to slow, verify true");
         assert_eq!(entry.command.as_deref(), Some("sterna migrate db --to slow"));
         assert!(entry.ok);
     }

@@ -35,7 +35,7 @@ pub(super) const COOKIE_NAME: &str = "sterna-session";
 
 /// Requests that ask, although they are no `GET`s: their question has a body. A viewer may
 /// make them.
-const QUESTIONS: [&str; 1] = ["/v1/predictions"];
+const QUESTIONS: [&str; 2] = ["/v1/predictions", "/v1/storage-drs/recommendations"];
 
 /// The dashboard's listener, if there is one.
 #[derive(Debug, Default)]
