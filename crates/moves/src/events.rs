@@ -154,10 +154,7 @@ impl Moves {
                 Some(why),
             ) => (why.reason, why.better),
             (PauseReason::Destination(Fault::Another), _) => {
-                let location =
-                    to.as_ref().ok().map(|to| to.record().location.to_string());
-                let at = location.unwrap_or_else(|| "the destination's address".into());
-                (format!("another export answers at {at}"), None)
+                (another_export(to.as_deref().ok()), None)
             }
             (reason, _) => (reason.to_string(), None),
         };
@@ -182,6 +179,13 @@ impl Moves {
         self.stand_still(job, pause)?;
         self.storage.store.set_application(job.id, &job.application())
     }
+}
+
+/// Why a migration stands still whose destination's server serves something else.
+fn another_export(to: Option<&DatastoreHandle>) -> String {
+    let location = to.map(|to| to.record().location.to_string());
+    let at = location.unwrap_or_else(|| "the destination's address".into());
+    format!("another export answers at {at}")
 }
 
 /// A pause of a migration whose record cannot be read.
