@@ -129,9 +129,7 @@ impl Moves {
             return Ok(());
         }
         let to = self.storage.handle(&record.to.datastore);
-        let is_server =
-            |to: &Arc<DatastoreHandle>| matches!(to.record().location, Location::Nbd(_));
-        let server = to.as_ref().is_ok_and(is_server);
+        let server = to.as_ref().is_ok_and(|to| is_server(to));
         let offline = to.as_ref().is_ok_and(|to| to.problem().is_some());
         let hint = hint(&record, reason, server);
         let blame = blame(reason);
@@ -179,6 +177,10 @@ impl Moves {
         self.stand_still(job, pause)?;
         self.storage.store.set_application(job.id, &job.application())
     }
+}
+
+fn is_server(to: &DatastoreHandle) -> bool {
+    matches!(to.record().location, Location::Nbd(_))
 }
 
 /// Why a migration stands still whose destination's server serves something else.
