@@ -55,10 +55,10 @@ fn it_has_all_that_openapi_requires() {
             let content = response["content"].as_object().expect("its content");
             assert!(content.values().all(|it| it["schema"].is_object()));
             // Programs of others read metrics, and have a format for them.
-            let kind = if *path == "/v1/metrics" && status == "200" {
-                "text/plain"
-            } else {
-                "application/json"
+            let kind = match path.as_str() {
+                "/v1/metrics" if status == "200" => "text/plain",
+                "/v1/events" if status == "200" => "text/event-stream",
+                _ => "application/json",
             };
             assert_eq!(content.keys().collect::<Vec<_>>(), [kind]);
         }

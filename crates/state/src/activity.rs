@@ -197,6 +197,9 @@ fn in_memory() -> Result<Connection, ActivityError> {
 fn open(path: &Path) -> Result<Connection, ActivityError> {
     super::schema::make_private(path)?;
     let connection = Connection::open(path)?;
+    // Then the index of the WAL is in plain memory: one that is mapped from a file would end
+    // the process where a copy-on-write file system has no room left.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     let number = |name| -> rusqlite::Result<i64> {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
     };

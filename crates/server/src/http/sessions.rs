@@ -49,20 +49,22 @@ pub(super) async fn open(
     Ok(([(SET_COOKIE, cookie)], Json(view(&Caller::Browser(open)))).into_response())
 }
 
-/// Ends the session that asks.
+/// Ends the session that asks. Answers with what it was.
 #[utoipa::path(
     delete, path = "/v1/session", tag = "status", operation_id = "end_session",
-    responses((status = 204), (status = "default", body = Error)),
+    responses((status = 200, body = Session), (status = "default", body = Error)),
 )]
 pub(super) async fn end(
     State(server): State<Arc<Server>>,
+    caller: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Response {
+    let caller = caller.map_or(Caller::Local(None), |Extension(caller)| caller);
     if let Some(token) = token(&headers) {
         lock(&server.dashboard.sessions).end(token);
     }
     let cookie = format!("{COOKIE_NAME}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
-    (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response()
+    ([(SET_COOKIE, cookie)], Json(view(&caller))).into_response()
 }
 
 /// Makes a link to the dashboard that works once. Only the unix socket gives links.
