@@ -261,9 +261,9 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a vhost-user-blk socket on which a virtual machine finds a disk. */
+        /** Makes a vhost-user-blk socket on which a VM finds a disk. */
         post: operations["attach_disk"];
-        /** Detaches a disk from its socket, and from the machine that uses it. */
+        /** Detaches a disk from its socket, and from the VM that uses it. */
         delete: operations["detach_disk"];
         options?: never;
         head?: never;
@@ -294,7 +294,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The state that DRS sees: hosts, machines, and their loads. */
+        /** The state that DRS sees: hosts, VMs, and their loads. */
         get: operations["show_drs"];
         put?: never;
         post?: never;
@@ -312,7 +312,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The reasons for a machine's host. */
+        /** The reasons for a VM's host. */
         get: operations["explain_vm"];
         put?: never;
         post?: never;
@@ -329,7 +329,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Which machines should be on other hosts, and why the rest should not. Moves nothing. */
+        /** Which VMs should be on other hosts, and why the rest should not. Moves nothing. */
         get: operations["show_drs_recommendations"];
         put?: never;
         post?: never;
@@ -349,10 +349,7 @@ export interface paths {
         /** All transfers, oldest first. */
         get: operations["list_transfers"];
         put?: never;
-        /**
-         * Carries out the recommended VM migration of a machine; of both machines, if two change
-         *     places.
-         */
+        /** Carries out the recommended VM migration of a VM; of both VMs, if two change places. */
         post: operations["start_transfer"];
         delete?: never;
         options?: never;
@@ -386,7 +383,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives a transfer up; the machine runs where it was. */
+        /** Gives a transfer up; the VM runs where it was. */
         post: operations["cancel_transfer"];
         delete?: never;
         options?: never;
@@ -443,7 +440,7 @@ export interface paths {
         get: operations["show_host"];
         put?: never;
         post?: never;
-        /** Forgets a host on which no machine is. */
+        /** Forgets a host on which no VM is. */
         delete: operations["remove_host"];
         options?: never;
         head?: never;
@@ -458,7 +455,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Says which program starts machines on a host, as this daemon's user. */
+        /** Says which program starts VMs on a host, as this daemon's user. */
         put: operations["set_host_program"];
         post?: never;
         delete?: never;
@@ -478,6 +475,23 @@ export interface paths {
         put?: never;
         /** Makes a raw image that exists a disk, in place, and serves it. */
         post: operations["import_disk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All services in figures, in Prometheus's text format. */
+        get: operations["metrics"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -599,7 +613,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Says on which host a machine is. Nothing is moved by that. */
+        /** Says on which host a VM is. Nothing is moved by that. */
         put: operations["place_vm"];
         post?: never;
         delete?: never;
@@ -777,7 +791,7 @@ export interface paths {
         get: operations["show_pool"];
         put?: never;
         post?: never;
-        /** Deletes a pool without pools in it; its machines are then in no pool. */
+        /** Deletes a pool without pools in it; its VMs are then in no pool. */
         delete: operations["delete_pool"];
         options?: never;
         head?: never;
@@ -866,7 +880,7 @@ export interface paths {
         put?: never;
         /** Opens a session with a link that works once. The answer's cookie has its token. */
         post: operations["open_session"];
-        /** Ends the session that asks. */
+        /** Ends the session that asks. Answers with what it was. */
         delete: operations["end_session"];
         options?: never;
         head?: never;
@@ -1021,10 +1035,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All virtual machines, by name. Sterna measures their disks for a moment. */
+        /** All VMs, by name. Sterna measures their disks for a moment. */
         get: operations["list_vms"];
         put?: never;
-        /** Adds a virtual machine that can be asked. */
+        /** Adds a VM that can be asked. */
         post: operations["add_vm"];
         delete?: never;
         options?: never;
@@ -1039,11 +1053,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One virtual machine. */
+        /** One VM. */
         get: operations["show_vm"];
         put?: never;
         post?: never;
-        /** Forgets a virtual machine, which keeps running. */
+        /** Forgets a VM, which keeps running. */
         delete: operations["remove_vm"];
         options?: never;
         head?: never;
@@ -1093,7 +1107,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a disk of Sterna's that a machine has a file, which QEMU serves: a migration, too. */
+        /** Makes a disk of Sterna's that a VM has a file, which QEMU serves: a migration, too. */
         post: operations["release_vm_disk"];
         delete?: never;
         options?: never;
@@ -1152,7 +1166,7 @@ export interface components {
         AddHost: {
             /**
              * Format: double
-             * @description The processors that it has for machines.
+             * @description The processors that it has for VMs.
              */
             cpu: number;
             /**
@@ -1173,10 +1187,10 @@ export interface components {
             must: boolean;
             /** @description Its name. */
             name: string;
-            /** @description Of these machines. */
+            /** @description Of these VMs. */
             vms: string[];
         };
-        /** @description Adds a machine: with either `qmp` or `libvirt`. */
+        /** @description Adds a VM: with either `qmp` or `libvirt`. */
         AddVm: {
             /** @description Its name in libvirt; as here if left out. */
             domain?: string | null;
@@ -1187,13 +1201,13 @@ export interface components {
             /** @description The absolute path of a QMP socket that nobody else uses. */
             qmp?: string | null;
         };
-        /** @description Asks for a machine's disk to become a disk of Sterna's. */
+        /** @description Asks for a VM's disk to become a disk of Sterna's. */
         AdoptVmDisk: {
             /** @description The disk (`vda`). */
             device: string;
             /** @description The guard. */
             guard?: components["schemas"]["AskGuard"];
-            /** @description The disk's name; if left out, the machine's name and the device's (`web-vda`). */
+            /** @description The disk's name; if left out, the VM's name and the device's (`web-vda`). */
             name?: string | null;
             /** @description The datastore to make Sterna's disk on. */
             on: string;
@@ -1361,7 +1375,7 @@ export interface components {
              */
             shares?: number | null;
         };
-        /** @description Where a virtual machine's hypervisor finds a disk. */
+        /** @description Where a VM's hypervisor finds a disk. */
         AttachDisk: {
             /** @description The vhost-user-blk socket to be made: an absolute path. */
             vhost_user: string;
@@ -1524,13 +1538,13 @@ export interface components {
         };
         /** @description Changes a pool: all of it or, if something is wrong, nothing. */
         ChangePool: {
-            /** @description A machine that shall be in it, and in no other. */
+            /** @description A VM that shall be in it, and in no other. */
             add?: string | null;
             /** @description Of processors. */
             cpu?: components["schemas"]["AskTerms"];
             /** @description Of memory. */
             memory?: components["schemas"]["AskTerms"];
-            /** @description A machine that shall be in it no more. */
+            /** @description A VM that shall be in it no more. */
             remove?: string | null;
         };
         /** @description Changes settings of Storage DRS; what is left out stays. */
@@ -1699,7 +1713,7 @@ export interface components {
             policies: number;
             /**
              * Format: int64
-             * @description Virtual machines whose disks QEMU serves.
+             * @description VMs whose disks QEMU serves.
              */
             vms?: number;
         };
@@ -2136,17 +2150,17 @@ export interface components {
             rounds: number;
             /** @description When DRS recommends a move. */
             settings: components["schemas"]["DrsSettings"];
-            /** @description Machines that stay in spite of a problem. */
+            /** @description VMs that stay in spite of a problem. */
             staying: components["schemas"]["StayingVm"][];
         };
-        /** @description The reasons for a machine's host. */
+        /** @description The reasons for a VM's host. */
         DrsExplanation: {
             /** @description The problem that its move could repair. */
             goal: components["schemas"]["DrsGoal"];
             /** @description Each host. */
             hosts: components["schemas"]["HostVerdict"][];
             recommended?: components["schemas"]["DrsMove"] | null;
-            /** @description The machine. */
+            /** @description The VM. */
             vm: components["schemas"]["JudgedVm"];
         };
         /**
@@ -2156,7 +2170,7 @@ export interface components {
         DrsGoal: "must" | "memory" | "cpu" | "should" | "even";
         /** @description A move that is recommended. */
         DrsMove: {
-            /** @description The machine that should come back in exchange, if there is one. */
+            /** @description The VM that should come back in exchange, if there is one. */
             back?: string | null;
             /**
              * Format: int64
@@ -2187,7 +2201,7 @@ export interface components {
             source: components["schemas"]["Amounts"][];
             /** @description The host that it should go to. */
             to: string;
-            /** @description The machine. */
+            /** @description The VM. */
             vm: string;
             /** @description Benefit and cost. */
             worth: components["schemas"]["MoveWorth"];
@@ -2203,8 +2217,8 @@ export interface components {
             automation: components["schemas"]["Automation"];
             /**
              * Format: int64
-             * @description A machine that has moved stays for so many seconds; if it moves again soon after
-             *     that, twice as long.
+             * @description A VM that has moved stays for so many seconds; if it moves again soon after that,
+             *     twice as long.
              * @default 600
              */
             cooldown_s: number;
@@ -2223,7 +2237,7 @@ export interface components {
             moves: number;
             /**
              * Format: int64
-             * @description The seconds between two checks of the machines.
+             * @description The seconds between two checks of the VMs.
              * @default 60
              */
             round_s: number;
@@ -2238,7 +2252,7 @@ export interface components {
         DrsStatus: {
             /** @description The rules that do not hold, by name. */
             broken: string[];
-            /** @description Machines whose host is unknown, by name. */
+            /** @description VMs whose host is unknown, by name. */
             elsewhere: string[];
             /** @description The hosts. */
             hosts: components["schemas"]["Host"][];
@@ -2256,7 +2270,7 @@ export interface components {
             rounds: number;
             /** @description When DRS recommends a move. */
             settings: components["schemas"]["DrsSettings"];
-            /** @description The machines on them. */
+            /** @description The VMs on them. */
             vms: components["schemas"]["JudgedVm"][];
         };
         /** @description A refusal or a failure, and the body of every answer that is not a success. */
@@ -2471,10 +2485,10 @@ export interface components {
             added: number;
             /**
              * Format: double
-             * @description The processors that it has for machines.
+             * @description The processors that it has for VMs.
              */
             cpu: number;
-            /** @description Its load: what its machines are entitled to, as parts of its resources. */
+            /** @description Its load: what its VMs are entitled to, as parts of its resources. */
             load: components["schemas"]["Amounts"];
             /**
              * Format: int64
@@ -2483,21 +2497,21 @@ export interface components {
             memory: number;
             /** @description Its name. */
             name: string;
-            /** @description The program that starts machines there, if there is one. */
+            /** @description The program that starts VMs there, if there is one. */
             program?: string | null;
-            /** @description The machines on it, by name. */
+            /** @description The VMs on it, by name. */
             vms: string[];
         };
-        /** @description Sets the program that starts machines on a host. */
+        /** @description Sets the program that starts VMs on a host. */
         HostProgram: {
             /** @description Its path; `null` removes it. */
             program?: string | null;
         };
-        /** @description Why a machine is not on a host. */
+        /** @description Why a VM is not on a host. */
         HostVerdict: {
             /** @description The host. */
             host: string;
-            /** @description Whether the machine may go there. */
+            /** @description Whether the VM may go there. */
             may: boolean;
             /** @description Why not, or the benefit. */
             reason: string;
@@ -2564,7 +2578,7 @@ export interface components {
             /** @description Disks come and go, or did within the window: its response times are not judged. */
             settling: boolean;
         };
-        /** @description A machine as DRS sees it. */
+        /** @description A VM as DRS sees it. */
         JudgedVm: {
             /** @description Its average demand: processors that it keeps busy, memory that it holds. */
             demand: components["schemas"]["Amounts"];
@@ -2581,7 +2595,7 @@ export interface components {
             score?: number | null;
             /** @description Its processors and its memory. */
             size: components["schemas"]["Amounts"];
-            /** @description Why the machine cannot move, if it cannot. */
+            /** @description Why the VM cannot move, if it cannot. */
             stays?: string | null;
             /** @description Its name. */
             vm: string;
@@ -2703,9 +2717,9 @@ export interface components {
             /** @description The destination datastore. */
             to: string;
             /**
-             * @description The virtual machine ended during the switch-over, so it is unknown which of both
-             *     images has the last writes. Sterna keeps both, and `hint` says what to do. The
-             *     value becomes false once Sterna has seen the machine with the destination.
+             * @description The VM ended during the switch-over, so it is unknown which of both images has the
+             *     last writes. Sterna keeps both, and `hint` says what to do. The value becomes
+             *     false once Sterna has seen the VM with the destination.
              */
             unclear: boolean;
             /** @description Whether both sides are compared before the switch-over. */
@@ -2716,7 +2730,7 @@ export interface components {
          * @enum {string}
          */
         MigrationState: "created" | "copying" | "verifying" | "switching-over" | "paused" | "cancelling" | "cleaning-up" | "completed" | "cancelled";
-        /** @description Asks for a move of a machine's disk. */
+        /** @description Asks for a move of a VM's disk. */
         MoveVmDisk: {
             /** @description The disk (`vda`). */
             device: string;
@@ -2812,21 +2826,21 @@ export interface components {
             /** @description Microseconds from its coming to its answer. */
             response: components["schemas"]["Bucket"][];
         };
-        /** @description Records the host of a machine. */
+        /** @description Records the host of a VM. */
         PlaceVm: {
             /** @description The host that it is on; `null` forgets the host. */
             host?: string | null;
         };
-        /** @description Where a machine is. */
+        /** @description Where a VM is. */
         Placement: {
             /** @description The host that it is on, if known. */
             host?: string | null;
             /**
-             * @description Whether DRS had recommended this host. If not, DRS leaves the machine alone for a
+             * @description Whether DRS had recommended this host. If not, DRS leaves the VM alone for a
              *     while.
              */
             recommended: boolean;
-            /** @description The machine. */
+            /** @description The VM. */
             vm: string;
         };
         /** @description Parts of a disk, counted and listed. */
@@ -3213,7 +3227,7 @@ export interface components {
              * @description When it was created (seconds since 1970).
              */
             created: number;
-            /** @description What all machines in it, and in the pools in it, are entitled to. */
+            /** @description What all VMs in it, and in the pools in it, are entitled to. */
             entitled: components["schemas"]["Amounts"];
             /** @description Of memory, in bytes. */
             memory: components["schemas"]["PoolTerms"];
@@ -3221,7 +3235,7 @@ export interface components {
             name: string;
             /** @description The pool that it is in, if it is in one. */
             parent?: string | null;
-            /** @description The machines in it, by name, without those of the pools in it. */
+            /** @description The VMs in it, by name, without those of the pools in it. */
             vms: string[];
         };
         /** @description What a pool is promised of a resource, and held to: processors, or bytes. */
@@ -3677,7 +3691,7 @@ export interface components {
              * @description When it was made (seconds since 1970).
              */
             created: number;
-            /** @description Whether it holds now, as far as it is known where its machines are. */
+            /** @description Whether it holds now, as far as it is known where its VMs are. */
             holds: boolean;
             /** @description With these hosts, if it is about hosts. */
             hosts: string[];
@@ -3687,7 +3701,7 @@ export interface components {
             must: boolean;
             /** @description Its name. */
             name: string;
-            /** @description Of these machines. */
+            /** @description Of these VMs. */
             vms: string[];
         };
         /**
@@ -3842,7 +3856,7 @@ export interface components {
             /** @description Compare both sides before the switch-over: yes, if left out. */
             verify?: boolean;
         };
-        /** @description Carries out the recommended VM migration of a machine. */
+        /** @description Carries out the recommended VM migration of a VM. */
         StartTransfer: {
             /** @description The QMP socket of the waiting QEMU; absent if the host's program starts one. */
             qmp?: string | null;
@@ -3851,7 +3865,7 @@ export interface components {
              * @description Bytes per second at most; absent for as fast as a link of 10 Gbit/s.
              */
             rate?: number | null;
-            /** @description The machine. */
+            /** @description The VM. */
             vm: string;
         };
         /** @description The daemon in one page. */
@@ -3906,7 +3920,7 @@ export interface components {
             /** @description The datastore that came nearest to taking it; absent if none did. */
             to?: string | null;
         };
-        /** @description A machine that stays in spite of a problem. */
+        /** @description A VM that stays in spite of a problem. */
         StayingVm: {
             /** @description The problem. */
             goal: components["schemas"]["DrsGoal"];
@@ -3914,9 +3928,9 @@ export interface components {
             host: string;
             /** @description Why it stays. */
             reason: string;
-            /** @description The best host for the machine; absent if there is none. */
+            /** @description The best host for the VM; absent if there is none. */
             to?: string | null;
-            /** @description The machine. */
+            /** @description The VM. */
             vm: string;
         };
         /** @description Storage DRS in one page. */
@@ -4280,7 +4294,7 @@ export interface components {
             stuck: boolean;
             /** @description The destination. */
             to: string;
-            /** @description The machine. */
+            /** @description The VM. */
             vm: string;
             /** @description The problem that the VM migration repairs. */
             why: string;
@@ -4342,7 +4356,7 @@ export interface components {
          * @enum {string}
          */
         TransferState: "starting" | "copying" | "cancelling" | "switching-over" | "completed" | "cancelled" | "lost";
-        /** @description A virtual machine. */
+        /** @description A VM. */
         Vm: {
             /**
              * Format: int64
@@ -4351,7 +4365,7 @@ export interface components {
             added: number;
             /** @description QEMU's or libvirt's word for the state, or why neither answers. */
             detail?: string | null;
-            /** @description Its disks; empty while the machine does not answer. */
+            /** @description Its disks; empty while the VM does not answer. */
             disks: components["schemas"]["VmDisk"][];
             /** @description Its name in libvirt. */
             domain?: string | null;
@@ -4366,7 +4380,7 @@ export interface components {
             /** @description Its state. */
             state: components["schemas"]["VmState"];
         };
-        /** @description A disk of a machine. */
+        /** @description A disk of a VM. */
         VmDisk: {
             /**
              * Format: int64
@@ -4375,7 +4389,7 @@ export interface components {
             allocated?: number | null;
             /** @description The datastore that the image is on, if Sterna knows one. */
             datastore?: string | null;
-            /** @description Its name in the machine (`vda`). */
+            /** @description Its name in the VM (`vda`). */
             device: string;
             /** @description The Sterna disk that it is, if it is one. */
             disk?: string | null;
@@ -4399,7 +4413,7 @@ export interface components {
             /** @description Why Sterna can neither move nor adopt it, if so. */
             unmovable?: string | null;
         };
-        /** @description The load of a machine's disk, over a moment. */
+        /** @description The load of a VM's disk, over a moment. */
         VmFigures: {
             /**
              * Format: double
@@ -4423,7 +4437,7 @@ export interface components {
             window_s: number;
         };
         /**
-         * @description How it goes with a machine.
+         * @description How it goes with a VM.
          * @enum {string}
          */
         VmState: "running" | "paused" | "off" | "unreachable";
@@ -5749,6 +5763,35 @@ export interface operations {
             };
         };
     };
+    metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     list_migrations: {
         parameters: {
             query?: never;
@@ -6824,12 +6867,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
-            204: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
             default: {
