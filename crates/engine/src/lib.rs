@@ -57,12 +57,13 @@ pub use directory::description;
 pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedReads};
 pub use ground::{Ground, Shared};
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, FoundFile, HeldFile, ImageSpec, OpenError,
-    Opener, is_of_this_machine, is_used, opened_by_others,
+    Astray, Budget, FileIdentity, FoundFile, HeldFile, ImageSpec, OpenError, Opener,
+    is_of_this_machine, is_used, opened_by_others,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use plain::keep_descriptors;
+pub use sidecar::Beside;
 pub use stats::{DiskProfile, DiskStats, DiskWindow, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};

@@ -49,7 +49,8 @@ pub use visit::{Data, Visit};
 use sterna_core::Mark;
 
 use crate::ground::Ground;
-use crate::image::{Beside, FileIdentity, FoundFile, ImageSpec};
+use crate::image::{FileIdentity, FoundFile, ImageSpec};
+use crate::sidecar::Beside;
 use crate::sidecar::slots::Origin;
 use crate::sidecar::{Identity, Role, SidecarError};
 use device::Device;

@@ -19,8 +19,9 @@ use std::path::Path;
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use crate::image::{Beside, FileIdentity};
+use crate::image::FileIdentity;
 use crate::plain;
+use crate::sidecar::Beside;
 
 /// How the names begin that files have while they are removed. No image's does.
 const REMOVED_PREFIX: &str = ".removed-";

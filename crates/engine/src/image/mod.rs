@@ -52,7 +52,7 @@ use crate::timer::Timers;
 pub use budget::Budget;
 pub use file_system::is_of_this_machine;
 pub use found::FoundFile;
-pub use identity::{Astray, Beside, FileIdentity, HeldFile};
+pub use identity::{Astray, FileIdentity, HeldFile};
 pub(crate) use lease::{Lease, Leased};
 pub use lock::is_used;
 pub(crate) use nbd::Memory;

@@ -18,9 +18,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::Beside;
 use super::slots::{self, FILE_LEN, Origin, Record, Said};
 use super::{Identity, SidecarError};
-use crate::image::Beside;
 use crate::plain;
 
 /// Its mode: what a disk is called is for its owner.

@@ -18,6 +18,7 @@
 //! On a device or an export it lives in the last block ([`trailer`]). Beside a file it is
 //! in a file of its own ([`file`]), in slots, with more about that file ([`slots`]).
 
+mod beside;
 pub mod file;
 pub mod slots;
 pub mod trailer;
@@ -27,6 +28,8 @@ use std::io;
 use std::path::PathBuf;
 
 use sterna_core::DiskId;
+
+pub use self::beside::Beside;
 
 /// The length of a record: one sector, the unit that a disk writes whole.
 pub const RECORD_LEN: usize = 512;

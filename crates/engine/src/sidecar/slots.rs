@@ -19,8 +19,8 @@
 //! The number is 0 where nothing is known of the file. Files of version 1, which are a
 //! single record of 512 bytes, are read as well; [`Said::is_old`] then.
 
+use super::Beside;
 use super::{Identity, RECORD_LEN, SidecarError, seal, u32_at, u64_at};
-use crate::image::Beside;
 
 /// The length of a slot: a page, and a block of most file systems.
 pub const SLOT_LEN: usize = 4096;

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
+use super::Beside;
 use super::slots::{FILE_LEN, Origin, Record, SLOT_LEN, decode, encode};
 use super::trailer::{self, TRAILER_LEN};
 use super::*;
-use crate::image::Beside;
 
 fn identity() -> impl Strategy<Value = Identity> {
     let role = prop_oneof![Just(Role::Active), Just(Role::Partial), Just(Role::Retired)];
