@@ -161,7 +161,8 @@ impl Moves {
             .put_back(record, to, was)
             .and_then(|()| Ok(self.storage.store.migration_never_began(record.id)?));
         let Err(left) = forgotten else { return };
-        tracing::warn!(migration = record.id, error = %left, "an image was left behind");
+        tracing::warn!(migration = record.id, error = %left,
+                       "what a refused migration has made, or its record, was left behind");
         let ending = Ending {
             at: clock::now(),
             note: Some(format!("could not be started: {error}")),

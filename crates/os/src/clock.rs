@@ -1,8 +1,17 @@
 //! The time of day, as records keep it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970.
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    since_1970().as_secs()
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    since_1970().as_millis() as u64
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -5,6 +5,11 @@ use std::io::Read;
 
 use sterna_api::{Error, Result};
 
+/// So many random numbers.
+pub fn numbers(count: usize) -> Result<Vec<u128>> {
+    (0..count).map(|_| number()).collect()
+}
+
 /// A random number; never 0, which is no id.
 pub fn number() -> Result<u128> {
     let mut bytes = [0; 16];

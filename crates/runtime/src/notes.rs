@@ -8,9 +8,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use sterna_os::lock;
+use sterna_os::{clock, lock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
@@ -81,9 +80,8 @@ impl<S: Subscriber> Layer<S> for Notes {
         }
         let mut parts = Parts::default();
         event.record(&mut parts);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.take(Note {
-            at_ms: now.as_millis() as u64,
+            at_ms: clock::now_ms(),
             ok: *metadata.level() == Level::INFO,
             message: parts.message,
             fields: parts.fields,

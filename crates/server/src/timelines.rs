@@ -1,9 +1,8 @@
 //! What a disk, a class or a datastore did over time.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use sterna_api::{Error, NO_CLASS, Result, Timeline};
 use sterna_core::qos::ClassId;
+use sterna_os::clock;
 use sterna_telemetry::samples::Subject;
 
 use crate::Server;
@@ -13,11 +12,6 @@ pub(crate) const POINTS_MOST: usize = 4000;
 
 /// What is shown unless a request says otherwise: the last ten minutes.
 const USUAL_MS: u64 = 600_000;
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64)
-}
 
 impl Server {
     /// What something did from one moment to another (seconds since 1970).
@@ -34,7 +28,7 @@ impl Server {
             return Err(Error::invalid(message).hint(hint));
         }
         let subject = self.subject(of)?;
-        let now_ms = now_ms();
+        let now_ms = clock::now_ms();
         let to_ms = to.map_or(Ok(now_ms), millis)?.min(now_ms);
         let from_ms = from.map_or(Ok(to_ms.saturating_sub(USUAL_MS)), millis)?;
         if from_ms >= to_ms {

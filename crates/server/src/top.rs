@@ -1,10 +1,10 @@
 //! Who does what, as the API shows it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use sterna_api::{Device, NO_CLASS, Result, Top, TopBy, TopRow};
+use sterna_core::Nanos;
 use sterna_core::measure::Summary;
 use sterna_core::qos::ClassId;
+use sterna_os::clock;
 use sterna_telemetry::samples::{load, window};
 
 use crate::Server;
@@ -14,17 +14,21 @@ const LONGEST_S: f64 = 3600.0;
 /// The shortest: a sample.
 const SHORTEST_S: f64 = 0.1;
 
+/// The span that somebody asks about; refused if it is not kept.
+pub(crate) fn span(window_s: f64) -> Result<Nanos> {
+    window(window_s, SHORTEST_S, LONGEST_S)
+}
+
 impl Server {
     /// Who did what in the last `window_s` seconds.
     pub(crate) fn top(&self, by: TopBy, window_s: f64) -> Result<Top> {
-        let span = window(window_s, SHORTEST_S, LONGEST_S)?;
+        let span = span(window_s)?;
         let disks = self.storage.store.disks()?;
         let snapshot = self.levels.snapshot();
         let handles = self.storage.all_handles();
         let served =
             disks.iter().filter(|disk| self.storage.problem_of(disk.id).is_none());
         let served: Vec<_> = served.collect();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let look = self.storage.samples.look(span);
         let row = |name: &str, summary: &Summary, device: Option<Device>| TopRow {
             name: name.into(),
@@ -54,7 +58,7 @@ impl Server {
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Top {
             by,
-            at_ms: since_1970.map_or(0, |since| since.as_millis() as u64),
+            at_ms: clock::now_ms(),
             disks: served.len() as u64,
             migrations: self.moves.count(),
             total: load(&look.all()),

@@ -55,10 +55,8 @@ impl Storage {
     /// One disk.
     pub fn show_disk(&self, name: &str) -> Result<Disk> {
         let record = self.disk_record(name)?;
-        let trouble = self.disk_troubles(std::slice::from_ref(&record)).into_iter();
-        let about = format!("disk {name}");
-        let trouble =
-            trouble.filter(|warning| warning.about == about).map(|it| it.message);
+        let troubles = self.troubles_of(std::slice::from_ref(&record)).into_iter();
+        let trouble = troubles.map(|it| it.message);
         let mut disk = self.view_disk(record)?;
         disk.problem =
             disk.problem.or_else(|| trouble.reduce(|one, other| one + "; " + &other));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::sidecar::Role;
+use sterna_engine::sidecar::{Role, trailer};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
@@ -24,14 +24,11 @@ use crate::handle::DatastoreHandle;
 /// How long others may take to tell: clients wait for the disk.
 const TELLING: Duration = Duration::from_secs(2);
 
-/// The room that an image's own record takes behind the disk.
-const RECORD: u64 = 4096;
-
 impl Storage {
     /// Refuses a disk that fills its place, if another datastore has a newer image of it.
     pub fn check_is_newest(&self, disk: &DiskRecord, on: &DatastoreHandle) -> Result<()> {
-        let size = on.get()?.size_at_opening();
-        if size.is_none_or(|size| size >= disk.size + RECORD) {
+        let Some(size) = on.get()?.size_at_opening() else { return Ok(()) };
+        if trailer::offset(size, disk.size).is_some() {
             return Ok(());
         }
         let mut others = self.all_handles();

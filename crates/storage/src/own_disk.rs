@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_core::DiskId;
-use sterna_engine::datastore::{Datastore, Location};
+use sterna_engine::datastore::{Datastore, Location, Visit};
 use sterna_engine::{Ground, Opener, description, opened_by_others};
 use sterna_os::{lock, random};
 use sterna_state::DiskRecord;
@@ -144,13 +144,8 @@ impl Storage {
             return Ok(());
         }
         let (disks, grounds) = self.grounds()?;
-        let store = store.clone();
         // Servers have files open while somebody is connected.
-        let asked = Asker::default().ask(ASKING, move || {
-            store.connected(|_connection| opened_by_others(&grounds))
-        });
-        let found = asked.answer().ok_or_else(|| silent(to))?;
-        match found.map_err(|error| to.refused(&error))? {
+        match visit(to, store, move |_connection| opened_by_others(&grounds))? {
             Some((at, opener)) => Err(is_open(&disks[at], to, &opener)),
             None => Ok(()),
         }
@@ -202,20 +197,15 @@ impl Storage {
     ) -> Result<Heard> {
         let reads = picked(store.size_at_opening().unwrap_or(0))?;
         let watched = self.engine.watch_reads(disks, &reads);
-        let store = store.clone();
-        let asked = Asker::default().ask(ASKING, move || {
-            store.connected(|visit| {
-                let Some(mut visit) = visit else { return (None, false) };
-                let says = visit.description().map(str::to_owned);
-                let is_read =
-                    !reads.is_empty() && reads.iter().all(|it| visit.read(it).is_ok());
-                (says, is_read)
-            })
+        let heard = visit(to, store, move |visit| {
+            let Some(mut visit) = visit else { return (None, false) };
+            let says = visit.description().map(str::to_owned);
+            let is_read =
+                !reads.is_empty() && reads.iter().all(|it| visit.read(it).is_ok());
+            (says, is_read)
         });
-        let answer = asked.answer();
         let came = self.engine.reads_came(watched);
-        let answer = answer.ok_or_else(|| silent(to))?;
-        let (says, is_read) = answer.map_err(|error| to.refused(&error))?;
+        let (says, is_read) = heard?;
         Ok(Heard { says, came: came.filter(|_| is_read) })
     }
 
@@ -296,6 +286,18 @@ fn picked(size: u64) -> Result<Vec<Range<u64>>> {
         Ok(start..start + (1 + odd % (READ_MOST / SECTOR)) * SECTOR)
     };
     (0..READS).map(pick).collect()
+}
+
+/// Does something during a visit of a place, if that answers in time; the place of a
+/// directory has no visit.
+pub(crate) fn visit<T: Send + 'static>(
+    to: &DatastoreHandle,
+    store: &Arc<Datastore>,
+    work: impl FnOnce(Option<Visit>) -> T + Send + 'static,
+) -> Result<T> {
+    let store = store.clone();
+    let asked = Asker::default().ask(ASKING, move || store.connected(work));
+    asked.answer().ok_or_else(|| silent(to))?.map_err(|error| to.refused(&error))
 }
 
 pub(crate) fn silent(to: &DatastoreHandle) -> Error {

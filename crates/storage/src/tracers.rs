@@ -34,7 +34,7 @@ use sterna_os::random;
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
-use crate::own_disk::{ASKING, silent};
+use crate::own_disk::visit;
 use crate::twins::{Resident, Use};
 
 /// How long a tracer is: a block of every device.
@@ -78,7 +78,7 @@ impl Storage {
         if residents.is_empty() || says_that_it_is_in_use(to) {
             return Ok(());
         }
-        let numbers = numbers()?;
+        let numbers = random::numbers(TRIES)?;
         let tracers = at(to, store, move |visit| put(visit, &numbers))?;
         let tracers: Arc<[Tracer]> = tracers.into();
         if tracers.is_empty() {
@@ -109,14 +109,11 @@ fn at<T: Default + Send + 'static>(
     store: &Arc<Datastore>,
     work: impl FnOnce(&mut Visit) -> std::result::Result<T, DatastoreError> + Send + 'static,
 ) -> Result<T> {
-    let store = store.clone();
-    let asked = Asker::default().ask(ASKING, move || {
-        store.connected(|visit| match visit {
-            Some(mut visit) => work(&mut visit),
-            None => Ok(T::default()),
-        })?
-    });
-    asked.answer().ok_or_else(|| silent(to))?.map_err(|error| to.refused(&error))
+    let done = visit(to, store, move |visit| match visit {
+        Some(mut visit) => work(&mut visit),
+        None => Ok(T::default()),
+    })?;
+    done.map_err(|error| to.refused(&error))
 }
 
 /// Writes tracers where there are zeroes.
@@ -218,10 +215,6 @@ fn is_written_to(to: &DatastoreHandle) -> Error {
         "find out what writes there (a move may go to the same place under another address: \
          `sterna migration list`), or choose another datastore",
     )
-}
-
-fn numbers() -> Result<Vec<u128>> {
-    (0..TRIES).map(|_| random::number()).collect()
 }
 
 fn is_one(to: &DatastoreHandle, resident: &Resident) -> Error {

@@ -14,11 +14,16 @@ impl Storage {
     /// A warning for each thing that the engine knows of these disks. An engine that has
     /// ended knows nothing any more.
     pub fn disk_troubles(&self, disks: &[DiskRecord]) -> Vec<Warning> {
-        let known = self.engine.troubles().unwrap_or_default();
+        let mut all = self.troubles_of(disks);
+        all.extend(without_thread(self.engine.without_thread()));
+        all
+    }
+
+    /// The same, without what is no disk's own.
+    pub(crate) fn troubles_of(&self, disks: &[DiskRecord]) -> Vec<Warning> {
+        let known = self.engine.troubles().unwrap_or_default().into_iter();
         let of = |id| disks.iter().find(|disk| disk.id == id);
-        let warnings = known.into_iter();
-        let disks = warnings.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble)));
-        disks.chain(without_thread(self.engine.without_thread())).collect()
+        known.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble))).collect()
     }
 }
 

@@ -36,7 +36,7 @@ use sterna_state::MigrationRecord;
 use crate::Storage;
 use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
-use crate::own_disk::{ASKING, silent};
+use crate::own_disk::{ASKING, visit};
 
 /// A stretch that is read: a block of a file system.
 const STRETCH: u64 = 4096;
@@ -93,7 +93,7 @@ impl Storage {
         if residents.is_empty() || is_empty(to, store)? {
             return Ok(());
         }
-        let numbers: Arc<[u128]> = numbers()?.into();
+        let numbers: Arc<[u128]> = random::numbers(MANY)?.into();
         for resident in residents {
             let is_alike =
                 self.kinship(&resident, to, store, numbers.clone())? == Kinship::Alike;
@@ -183,17 +183,13 @@ impl Storage {
 
 /// Whether the destination says that it is all zeroes.
 fn is_empty(to: &DatastoreHandle, store: &Arc<Datastore>) -> Result<bool> {
-    let store = store.clone();
-    let asked = Asker::default().ask(ASKING, move || {
-        let size = store.size_at_opening().unwrap_or(0);
-        store.connected(|visit| {
-            visit.is_some_and(|mut visit| {
-                let data = visit.data(size);
-                data.is_all && data.stretches.is_empty()
-            })
+    let size = store.size_at_opening().unwrap_or(0);
+    visit(to, store, move |visit| {
+        visit.is_some_and(|mut visit| {
+            let data = visit.data(size);
+            data.is_all && data.stretches.is_empty()
         })
-    });
-    asked.answer().ok_or_else(|| silent(to))?.map_err(|error| to.refused(&error))
+    })
 }
 
 /// Reads the same stretches of both places, until they are known to be two, or there is no
@@ -294,10 +290,6 @@ fn sum(stretches: &[Range<u64>]) -> u64 {
     stretches.iter().map(|it| it.end - it.start).sum()
 }
 
-fn numbers() -> Result<Vec<u128>> {
-    (0..MANY).map(|_| random::number()).collect()
-}
-
 fn incomparable(resident: &Resident, to: &DatastoreHandle) -> Error {
     let (disk, there, to) = (&resident.name, resident.on.name(), to.name());
     let message = format!(
@@ -338,18 +330,18 @@ mod tests {
     fn stretches_are_picked_within_the_place_and_where_it_has_data() {
         for size in [STRETCH, 10_000, 1 << 40] {
             let data = [0..size / 4, size / 2..size];
-            let picked = pick(size, &data, &numbers().unwrap());
+            let picked = pick(size, &data, &random::numbers(MANY).unwrap());
             assert!(picked.len() == MANY && picked.iter().all(|it| it.end <= size));
         }
         let data = [1 << 30, 1 << 35].map(|at| at..at + STRETCH);
-        let picked = pick(1 << 40, &data, &numbers().unwrap());
+        let picked = pick(1 << 40, &data, &random::numbers(MANY).unwrap());
         let among = picked.iter().filter(|it| data.contains(it)).count();
         assert!(among >= MANY - MANY / ANYWHERE, "{among}");
     }
 
     #[test]
     fn a_place_of_whose_data_nothing_is_known_is_read_all_over() {
-        let picked = pick(1 << 40, &[], &numbers().unwrap());
+        let picked = pick(1 << 40, &[], &random::numbers(MANY).unwrap());
         assert!(picked.iter().any(|it| it.start > 1 << 39));
     }
 }

@@ -16,7 +16,8 @@ pub const RECENT: Nanos = Nanos::from_secs(10);
 /// The percentile that figures speak of.
 const PERCENTILE: f64 = 0.99;
 
-fn micros(span: Nanos) -> f64 {
+/// A span in microseconds, as the API has it.
+pub(crate) fn micros(span: Nanos) -> f64 {
     span.0 as f64 / 1e3
 }
 

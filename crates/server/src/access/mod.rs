@@ -12,6 +12,10 @@
 mod links;
 mod sessions;
 
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use sterna_api::Role;
 
 pub(crate) use self::links::{LINK_VALID, Links};
@@ -42,6 +46,17 @@ impl Caller {
             Caller::Local(Some(uid)) => user(*uid),
             Caller::Browser(open) => format!("{}, in the dashboard", open.user),
         }
+    }
+}
+
+/// A request that nothing else is known of comes from this host: all others are stopped
+/// before (`http::loopback`).
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Infallible> {
+        let known = parts.extensions.get::<Caller>().cloned();
+        Ok(known.unwrap_or(Caller::Local(None)))
     }
 }
 

@@ -3,23 +3,14 @@
 use sterna_api::Activity;
 use sterna_runtime::notes::Note;
 
-/// What a line may be about: the first of these that it names, and how that is called.
-const SUBJECTS: [(&str, &str); 9] = [
-    ("disk", "disk"),
-    ("vm", "vm"),
-    ("datastore", "datastore"),
-    ("migration", "migration"),
-    ("plan", "plan"),
-    ("class", "class"),
-    ("policy", "policy"),
-    ("host", "host"),
-    ("pool", "pool"),
-];
+/// What a line may be about: the first of these that it names.
+const SUBJECTS: [&str; 9] =
+    ["disk", "vm", "datastore", "migration", "plan", "class", "policy", "host", "pool"];
 
 /// The entry of a line.
 pub fn entry(note: Note) -> Activity {
-    let subject = SUBJECTS.iter().find_map(|(field, noun)| {
-        let (name, value) = note.fields.iter().find(|(name, _)| name == field)?;
+    let subject = SUBJECTS.iter().find_map(|noun| {
+        let (name, value) = note.fields.iter().find(|(name, _)| name == noun)?;
         Some((*name, format!("{noun} {value}")))
     });
     let others = note

@@ -26,8 +26,8 @@ const SUBJECTS: [(&str, &str); 12] = [
     ("rules", "rule"),
 ];
 
-/// What bodies call what they are about, and how that is called here.
-const NAMED: [(&str, &str); 3] = [("disk", "disk"), ("vm", "vm"), ("class", "class")];
+/// What bodies call what they are about.
+const NAMED: [&str; 3] = ["disk", "vm", "class"];
 
 /// A request that changes something.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +90,7 @@ impl Asked {
         if let (Some(noun), Some(name)) = (noun, parts.next()) {
             return (Some(format!("{noun} {name}")), Some(name.into()));
         }
-        let named = NAMED.iter().find_map(|(field, noun)| Some((*noun, in_body(field)?)));
+        let named = NAMED.iter().find_map(|noun| Some((*noun, in_body(noun)?)));
         let created = || Some((*noun?, in_body("name")?));
         match named.or_else(created) {
             Some((noun, name)) => (Some(format!("{noun} {name}")), Some(name)),

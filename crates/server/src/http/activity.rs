@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use axum::Extension;
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method};
@@ -11,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use sterna_api::{Activities, Error};
+use sterna_os::clock::now_ms;
 use sterna_state::Wanted;
 use utoipa::IntoParams;
 
@@ -19,7 +19,6 @@ use super::{Answer, blocking, routes};
 use crate::Server;
 use crate::access::Caller;
 use crate::activity;
-use crate::timelines::now_ms;
 
 /// The header in which clients say which command stands for a request.
 pub(super) const COMMAND: &str = "sterna-command";
@@ -106,7 +105,7 @@ static OPERATIONS: LazyLock<Vec<(Method, String, String)>> = LazyLock::new(|| {
 pub(super) async fn enter(
     State(server): State<Arc<Server>>,
     path: Option<MatchedPath>,
-    caller: Option<Extension<Caller>>,
+    caller: Caller,
     request: Request,
     next: Next,
 ) -> Response {
@@ -118,7 +117,6 @@ pub(super) async fn enter(
     let Some(operation) = operation.filter(|name| !QUIET.contains(&&**name)) else {
         return next.run(request).await;
     };
-    let caller = caller.map_or(Caller::Local(None), |Extension(caller)| caller);
     let (head, body) = request.into_parts();
     let body = match bytes_of(Request::new(body)).await {
         Ok(body) => body,

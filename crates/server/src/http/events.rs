@@ -17,7 +17,7 @@ use futures_util::Stream;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sterna_api::{Error, Hello, Migration, Status, Tick, TopBy};
-use sterna_os::clock;
+use sterna_os::clock::{self, now_ms};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use utoipa::IntoParams;
@@ -27,7 +27,7 @@ use super::extract::Parameters;
 use super::visitors::Visit;
 use crate::Server;
 use crate::live::{AskedRows, Place, ROWS_MOST};
-use crate::timelines::now_ms;
+use crate::top::span;
 
 /// How often figures come.
 const EVERY: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ impl Asked {
         let invalid = |why: String| {
             Error::invalid(why).hint("see `/v1/events` in /v1/openapi.json")
         };
-        sterna_telemetry::samples::window(self.window_s, 0.1, 3600.0)?;
+        span(self.window_s)?;
         Ok(AskedRows {
             by: self.by,
             window_s: self.window_s,

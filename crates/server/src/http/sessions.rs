@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use sterna_api::{CreateDashboardLink, DashboardLink, Error, OpenSession, Role, Session};
 use sterna_os::lock;
 
@@ -22,8 +22,7 @@ use crate::access::{Caller, LINK_VALID};
     get, path = "/v1/session", tag = "status", operation_id = "show_session",
     responses((status = 200, body = Session), (status = "default", body = Error)),
 )]
-pub(super) async fn show(caller: Option<Extension<Caller>>) -> Json<Session> {
-    let caller = caller.map_or(Caller::Local(None), |Extension(caller)| caller);
+pub(super) async fn show(caller: Caller) -> Json<Session> {
     Json(view(&caller))
 }
 
@@ -56,10 +55,9 @@ pub(super) async fn open(
 )]
 pub(super) async fn end(
     State(server): State<Arc<Server>>,
-    caller: Option<Extension<Caller>>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Response {
-    let caller = caller.map_or(Caller::Local(None), |Extension(caller)| caller);
     if let Some(token) = token(&headers) {
         lock(&server.dashboard.sessions).end(token);
     }
@@ -76,10 +74,9 @@ pub(super) async fn end(
 )]
 pub(super) async fn link(
     State(server): State<Arc<Server>>,
-    caller: Option<Extension<Caller>>,
+    caller: Caller,
     Body(request): Body<CreateDashboardLink>,
 ) -> Answer<DashboardLink> {
-    let caller = caller.map_or(Caller::Local(None), |Extension(caller)| caller);
     if let Caller::Browser(_) = caller {
         let error = Error::invalid("the dashboard gives no links to itself");
         return Err(error.hint("on the host: `sterna dashboard`").into());

@@ -28,7 +28,7 @@ pub(super) struct Known {
 /// Who asks the state, and remembers.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    patience: Asker,
+    asker: Asker,
     last: Mutex<Arc<Known>>,
 }
 
@@ -36,7 +36,7 @@ impl Memory {
     /// What the state says, or has said last.
     pub(super) fn look(&self, server: &Arc<Server>) -> Arc<Known> {
         let asked = server.clone();
-        let answer = self.patience.ask(ASKING, move || Known::read(&asked)).answer();
+        let answer = self.asker.ask(ASKING, move || Known::read(&asked)).answer();
         let mut last = lock(&self.last);
         if let Some(Ok(known)) = answer {
             *last = Arc::new(known);

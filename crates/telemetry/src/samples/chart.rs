@@ -1,14 +1,15 @@
 //! What something did over time, as the API shows it in charts.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use sterna_api::Columns;
 use sterna_core::measure::{Point, Timeline};
 use sterna_core::qos::ClassId;
 use sterna_core::{DiskId, Nanos};
-use sterna_os::lock;
+use sterna_os::{clock, lock};
 
 use super::{Samples, Table};
+use crate::figures::micros;
 
 /// Whose chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +55,8 @@ struct Clock {
 
 impl Clock {
     fn new(epoch: Instant) -> Clock {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let epoch = now.saturating_sub(epoch.elapsed());
-        Clock { epoch_ms: epoch.as_millis() as u64 }
+        let ago_ms = epoch.elapsed().as_millis() as u64;
+        Clock { epoch_ms: clock::now_ms().saturating_sub(ago_ms) }
     }
 
     fn of_daemon(&self, ms: u64) -> Nanos {
@@ -69,7 +69,7 @@ impl Clock {
 }
 
 fn columns(points: &[Point], clock: &Clock) -> Columns {
-    let micros = |span: Option<Nanos>| span.map(|span| span.0 as f64 / 1e3);
+    let micros = |span: Option<Nanos>| span.map(micros);
     let mut all = Columns::default();
     for Point { start, end, windows, did } in points {
         all.start_ms.push(clock.of_people(*start));

@@ -9,6 +9,7 @@ use sterna_core::{DiskId, Nanos};
 use sterna_os::lock;
 
 use super::{Samples, Table};
+use crate::figures::micros;
 
 /// The samples at one moment. While somebody has this, no sample is entered.
 pub struct Look<'s> {
@@ -51,7 +52,7 @@ impl Look<'_> {
 
 /// A summary as the API has it.
 pub fn load(summary: &Summary) -> Load {
-    let micros = |span: Option<Nanos>| span.map(|span| span.0 as f64 / 1e3);
+    let micros = |span: Option<Nanos>| span.map(micros);
     let side = |side: &Side| SideLoad {
         iops: summary.per_second(side.operations as f64),
         bytes_per_second: summary.per_second(side.bytes),
