@@ -63,7 +63,7 @@ pub(crate) fn run(
 }
 
 /// Has the log, and what threads say as they panic, go to stderr; and what operators want
-/// to find later go to whoever keeps it.
+/// to find later go to the list of activities.
 fn begin_log() -> anyhow::Result<(Log, Notes)> {
     let log = Log::to_stderr().context("cannot start the log's thread")?;
     log.take_panics();
