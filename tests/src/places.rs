@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use crate::images::write_image;
@@ -99,10 +100,17 @@ impl Node {
         node
     }
 
+    /// The link leads to another device from now on.
+    #[track_caller]
+    pub fn lead_to(&self, device: &Path) {
+        std::fs::remove_file(&self.0).expect("remove a link");
+        std::os::unix::fs::symlink(device, &self.0).expect("make a link");
+    }
+
     fn unused(kind: &str) -> Node {
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or_default().replace(':', "-");
-        Node(format!("/dev/sterna-test-{}-{test}-{kind}", std::process::id()).into())
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Relaxed);
+        Node(format!("/dev/sterna-test-{}-{kind}-{number}", std::process::id()).into())
     }
 
     /// Its path.

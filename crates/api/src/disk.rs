@@ -66,6 +66,9 @@ pub struct Disk {
     /// Why it is not served, or the problem with its image while it is served; absent
     /// without a problem.
     pub problem: Option<String>,
+    /// What to do about that, if it is not served.
+    #[serde(default)]
+    pub hint: Option<String>,
     /// The migration under way, if there is one.
     pub migration: Option<u64>,
     /// The class that it is in, if it is in one.

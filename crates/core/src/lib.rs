@@ -9,6 +9,7 @@ pub mod array;
 pub mod commit;
 pub mod durability;
 pub mod file_system;
+pub mod fingerprint;
 pub mod guard;
 mod ids;
 pub mod measure;

@@ -153,6 +153,7 @@ impl Daemon {
         if migration.is_none() {
             self.storage.check_is_newest(&disk, &handle)?;
         }
+        self.storage.check_is_its_place(&disk, &handle)?;
         let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.
         let disk = self.storage.disk_record(&disk.name)?;
@@ -176,10 +177,9 @@ impl Daemon {
     }
 
     fn not_served(&self, disk: &DiskRecord, error: &Error) {
-        let problem = error.to_string();
-        let known = lock(&self.storage.served).insert(disk.id, Err(problem.clone()));
-        if known != Some(Err(problem.clone())) {
-            tracing::warn!(disk = disk.name, problem, "disk not served");
+        let known = lock(&self.storage.served).insert(disk.id, Err(error.clone()));
+        if known.is_none_or(|known| known.as_ref() != Err(error)) {
+            tracing::warn!(disk = disk.name, problem = error.message, "disk not served");
         }
     }
 }

@@ -224,6 +224,10 @@ impl Running {
             tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
         }
         daemon.record_all();
+        if let Err(error) = daemon.storage.complete_fingerprints() {
+            // The disks count as those of a daemon that was killed.
+            tracing::debug!(%error, "how old the fingerprints are was not recorded");
+        }
         // Other threads that hold the daemon end on their own within moments, unless they
         // wait for storage that hangs; the engine stops either way, and before the lock is
         // given up.
@@ -243,13 +247,14 @@ impl Running {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 13] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 14] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
         retry::recording(daemon),
         retry::retrying(daemon),
         lookout::looking(storage),
+        sterna_storage::taking_fingerprints(storage),
         copies::looking(moves),
         hours::recording(storage),
         sterna_machines::looking(machines),

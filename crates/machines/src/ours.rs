@@ -184,7 +184,7 @@ impl Machines {
         let Some(why) = self.part_of_a_copy(&record) else { return };
         let name = &record.name;
         tracing::warn!(disk = name, why, "disk not served");
-        lock(&self.storage.served).insert(record.id, Err(why));
+        lock(&self.storage.served).insert(record.id, Err(Error::unavailable(why)));
         // One that was not served is not to be detached.
         let _ = self.storage.engine.detach(record.id);
     }

@@ -4,8 +4,8 @@
 //! they have it: a monitor that counts warnings misses nothing that people see.
 
 use sterna_api::{
-    Counts, CruisePhase, GuardState, Guarding, MigrationState, Policy, Provision, Result,
-    Standing, Warning,
+    Counts, CruisePhase, Error, GuardState, Guarding, MigrationState, Policy, Provision,
+    Result, Standing, Warning,
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_os::Local;
@@ -140,12 +140,16 @@ impl Server {
         for disk in disks {
             counts.disks += 1;
             let about = format!("disk {}", disk.name);
-            let Some(message) = self.storage.problem_of(disk.id) else {
+            let Some(Error { message, hint, .. }) = self.storage.not_served(disk.id)
+            else {
                 counts.disks_served += 1;
                 warnings.extend(self.storage.warning_of(disk, about));
                 continue;
             };
-            let hint = format!("see `sterna disk show {}`", disk.name);
+            let hint = match hint.is_empty() {
+                true => format!("see `sterna disk show {}`", disk.name),
+                false => hint,
+            };
             warnings.push(Warning { about, message, hint });
         }
     }

@@ -38,6 +38,7 @@ mod error;
 #[cfg(any(test, feature = "test-util"))]
 pub mod examples;
 mod experience;
+mod fingerprints;
 mod forecast;
 mod hours;
 mod known_file;
@@ -80,6 +81,7 @@ pub use datastores::DatastoreRecord;
 pub use disks::DiskRecord;
 pub use error::StoreError;
 pub use experience::Learned;
+pub use fingerprints::FingerprintRecord;
 pub use forecast::Forecast;
 pub use known_file::KnownFile;
 pub use ledger::{Change, Ledger, LocalLedger};

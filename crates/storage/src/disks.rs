@@ -22,8 +22,8 @@ use crate::handle::DatastoreHandle;
 /// Disks are made of sectors.
 pub(crate) const SECTOR: u64 = 512;
 
-/// Whether clients can use a disk; if not, why.
-pub(crate) type Served = Result<(), String>;
+/// Whether clients can use a disk; if not, why, and what to do.
+pub(crate) type Served = Result<()>;
 
 /// The claim on a disk.
 pub fn claim_of(name: &str) -> String {
@@ -167,9 +167,8 @@ impl Storage {
             Error::unavailable(format!("disk {} cannot be served: {error}", record.name))
                 .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
-        let served = attached.as_ref().copied().map_err(ToString::to_string);
         self.users.tell(|user| user.served(record.id));
-        lock(&self.served).insert(record.id, served);
+        lock(&self.served).insert(record.id, attached.clone());
         if attached.is_ok() {
             self.attach_again(record);
             self.know_again(record, handle);
@@ -179,9 +178,14 @@ impl Storage {
 
     /// Why a disk is not served, if so.
     pub fn problem_of(&self, disk: DiskId) -> Option<String> {
+        Some(self.not_served(disk)?.message)
+    }
+
+    /// The same with what to do about it.
+    pub fn not_served(&self, disk: DiskId) -> Option<Error> {
         match lock(&self.served).get(&disk) {
             Some(served) => served.as_ref().err().cloned(),
-            None => Some("the daemon is bringing it up".into()),
+            None => Some(Error::unavailable("the daemon is bringing it up")),
         }
     }
 
@@ -244,7 +248,10 @@ impl Storage {
 
     /// A disk as the API shows it, with what its users add to it.
     pub fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
-        let problem = self.problem_of(record.id);
+        let (problem, hint) = match self.not_served(record.id) {
+            Some(Error { message, hint, .. }) => (Some(message), Some(hint)),
+            None => (None, None),
+        };
         let handle = self.handle(&record.datastore)?;
         let stats = match problem {
             None => self.engine.stats(record.id).ok(),
@@ -275,6 +282,7 @@ impl Storage {
             generation: record.generation,
             served: problem.is_none(),
             problem: problem.or_else(|| self.astray(record.id)),
+            hint: hint.filter(|hint| !hint.is_empty()),
             migration: None,
             class: None,
             held: None,

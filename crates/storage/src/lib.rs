@@ -18,6 +18,7 @@ pub mod claims;
 pub mod commit_record;
 pub mod datastores;
 pub mod disks;
+mod fingerprints;
 pub(crate) mod gate;
 pub mod handle;
 pub mod hours;
@@ -54,6 +55,8 @@ use sterna_telemetry::samples::Samples;
 
 use self::claims::Claims;
 use self::disks::Served;
+use self::fingerprints::Fingerprints;
+pub use self::fingerprints::taking as taking_fingerprints;
 use self::gate::Gate;
 use self::handle::DatastoreHandle;
 use self::lookout::Lookout;
@@ -87,6 +90,8 @@ pub struct Storage {
     pub samples: Samples,
     /// Images that are looked at for changes by other programs.
     pub lookout: Lookout,
+    /// What disks are known by that fill their place.
+    pub(crate) fingerprints: Fingerprints,
     /// The services above, which use disks.
     pub users: Users<dyn DiskUser>,
     /// Whoever looks whether a device or a server is free holds this (`own_disk`).
@@ -123,6 +128,7 @@ impl Storage {
             sockets: Mutex::default(),
             samples: Samples::default(),
             lookout: Lookout::new(),
+            fingerprints: Fingerprints::default(),
             users: Users::default(),
             placing: Mutex::default(),
             _held: held,

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::sidecar::{Role, trailer};
+use sterna_engine::sidecar::Role;
 use sterna_state::DiskRecord;
 
 use crate::Storage;
 use crate::asker::{Asked, Asker};
+use crate::fingerprints::fills;
 use crate::handle::DatastoreHandle;
 
 /// How long others may take to tell: clients wait for the disk.
@@ -27,8 +28,7 @@ const TELLING: Duration = Duration::from_secs(2);
 impl Storage {
     /// Refuses a disk that fills its place, if another datastore has a newer image of it.
     pub fn check_is_newest(&self, disk: &DiskRecord, on: &DatastoreHandle) -> Result<()> {
-        let Some(size) = on.get()?.size_at_opening() else { return Ok(()) };
-        if trailer::offset(size, disk.size).is_some() {
+        if !fills(disk, on.get()?.size_at_opening()) {
             return Ok(());
         }
         let mut others = self.all_handles();

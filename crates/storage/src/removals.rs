@@ -45,7 +45,7 @@ impl Storage {
         let is_served = self.problem_of(record.id).is_none();
         if is_served {
             // If the store then fails, the daemon (`retry`) brings the disk up again.
-            let going = Err("it was about to be removed".to_owned());
+            let going = Err(Error::unavailable("it was about to be removed"));
             lock(&self.served).insert(record.id, going);
             let detached = self.engine.detach(record.id);
             detached.map_err(|error| {

@@ -44,6 +44,7 @@ mod standing_still;
 mod state;
 mod strangers;
 mod surroundings;
+mod swapped_while_down;
 mod telling;
 mod thick;
 mod timed;

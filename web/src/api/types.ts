@@ -2033,6 +2033,8 @@ export interface components {
              */
             generation: number;
             held?: components["schemas"]["HeldFor"] | null;
+            /** @description What to do about that, if it is not served. */
+            hint?: string | null;
             /** @description Its id, for ever the same. */
             id: string;
             /** @description Where the image is. */

@@ -244,7 +244,7 @@ fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {
         return Err(Failure {
             code: ErrorCode::Unavailable,
             message: format!("disk {name} is not served: {problem}"),
-            hint: format!("see `sterna disk show {name}`"),
+            hint: disk.hint.unwrap_or(format!("see `sterna disk show {name}`")),
         }
         .into());
     }
@@ -361,6 +361,7 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.maybe("held", disk.held.as_ref().map(held));
     pairs.add("state", state(disk));
     pairs.maybe("problem", disk.problem.as_deref());
+    pairs.maybe("what to do", disk.hint.as_deref());
     for uri in &disk.uris {
         pairs.add("uri", uri.as_str());
     }

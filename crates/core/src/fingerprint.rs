@@ -1,0 +1,305 @@
+//! Whether a disk's place is still that disk's, after a time in which nobody looked.
+//!
+//! A disk that fills its device or its export has no room for a sidecar there. While the
+//! daemon is down, two devices may swap their names, or a server may be started with another
+//! file, and nothing at the place says so. So Sterna keeps a *fingerprint* of each such disk:
+//! checksums of a few stretches of 4 KiB that are not zeroes. Before the disk is served again,
+//! its place is asked for the same stretches, and [`whose`] judges the answers.
+//!
+//! # Rule
+//!
+//! | the place holds | it is |
+//! |---|---|
+//! | more than one in [`BY_ACCIDENT`] of the disk's stretches | the disk's own |
+//! | no more than that, and nearly all stretches of another disk | the other disk's |
+//! | no more than that, of at least [`FEWEST`], and the disk's clients cannot have written so much since | a stranger's |
+//! | anything else | not known: the disk is served |
+//!
+//! A fingerprint is as old as its last look. What clients have written since then is known
+//! exactly if the daemon ended in good order. If it was killed, [`UNSEEN`] is added.
+//!
+//! # What cannot be told
+//!
+//! A disk of zeroes, or with fewer than [`FEWEST`] stretches of data among those that were
+//! looked at; a disk that is rewritten as a whole in the seconds before a kill; two disks
+//! that were cloned from one image; and an older state of the right disk: most stretches are
+//! equal there.
+
+use crate::Nanos;
+
+/// Stretches of a fingerprint, at most.
+pub const MARKS: usize = 64;
+/// The length of a stretch: a block of a file system, and of every device.
+pub const STRETCH: u64 = 4096;
+/// With fewer stretches, a place is not called a stranger's.
+pub const FEWEST: usize = 8;
+/// One stretch in so many may be equal by accident: empty file systems are alike.
+pub const BY_ACCIDENT: usize = 8;
+/// How often is looked whether a fingerprint is out of date.
+pub const LOOK: Nanos = Nanos::from_secs(5);
+/// The most that clients write between two looks, in bytes: 6 GiB/s, which no single disk
+/// takes today.
+pub const UNSEEN: u64 = 32 << 30;
+
+/// Stretches at the beginning of a disk that make a fingerprint, at most: the others are
+/// anywhere, where less is written.
+const BEGINNING: usize = 24;
+/// Where disks have something: at their beginning, and where a first partition begins.
+const BEGINNINGS: [u64; 2] = [0, 1 << 20];
+/// So many stretches of each beginning are looked at.
+const RUN: u64 = 32;
+/// So many stretches anywhere are looked at.
+const ANYWHERE: usize = 256;
+/// A fingerprint of which something may be overwritten gets this old.
+const OLD: Nanos = Nanos::from_secs(600);
+/// A fingerprint with few stretches is taken anew after so many bytes were written.
+const GROWN: u64 = 16 << 20;
+
+/// A stretch that is not zeroes, and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where it is, in bytes.
+    pub at: u64,
+    /// The checksum of its bytes.
+    pub sum: u32,
+}
+
+/// The checksum of a stretch (CRC-32C).
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+impl Mark {
+    /// That of these bytes; none of zeroes, as all disks have them.
+    pub fn of(at: u64, bytes: &[u8]) -> Option<Mark> {
+        let sum = checksum(bytes);
+        bytes.iter().any(|&byte| byte != 0).then_some(Mark { at, sum })
+    }
+}
+
+/// What a disk is known by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Its stretches, [`MARKS`] at most.
+    pub marks: Vec<Mark>,
+    /// About how much of the disk is not zeroes, in bytes.
+    pub data: u64,
+    /// What its clients have written since, in bytes.
+    pub written: u64,
+    /// That is all they have written. If not, the daemon may have been killed.
+    pub is_complete: bool,
+}
+
+impl Fingerprint {
+    /// Looks at a disk of this size: `read` gives the bytes of a stretch, and nothing of one
+    /// that cannot be read. Of the numbers, of which there should be [`Fingerprint::NUMBERS`],
+    /// each decides about one stretch.
+    pub fn take<E>(
+        size: u64,
+        numbers: &[u128],
+        mut read: impl FnMut(u64) -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<Fingerprint, E> {
+        let stretches = size / STRETCH;
+        let mut marks: Vec<Mark> = Vec::new();
+        let beginnings = BEGINNINGS.iter().flat_map(|start| {
+            let first = start / STRETCH;
+            first..(first + RUN).min(stretches)
+        });
+        for number in beginnings {
+            if marks.len() == BEGINNING {
+                break;
+            }
+            let at = number * STRETCH;
+            marks.extend(read(at)?.and_then(|bytes| Mark::of(at, &bytes)));
+        }
+        let (mut looked, mut found) = (0, 0);
+        for number in numbers.iter().filter(|_| stretches > 0).take(ANYWHERE) {
+            if marks.len() == MARKS {
+                break;
+            }
+            let at = (number % u128::from(stretches)) as u64 * STRETCH;
+            let mark = read(at)?.and_then(|bytes| Mark::of(at, &bytes));
+            looked += 1;
+            found += u64::from(mark.is_some());
+            marks.extend(mark.filter(|mark| marks.iter().all(|it| it.at != mark.at)));
+        }
+        let part = u128::from(size) * u128::from(found) / looked.max(1);
+        let data = (part as u64).max(marks.len() as u64 * STRETCH);
+        Ok(Fingerprint { marks, data, written: 0, is_complete: false })
+    }
+
+    /// How many numbers it takes.
+    pub const NUMBERS: usize = ANYWHERE;
+
+    /// Whether it is to be taken anew, if its disk's clients have written so many bytes
+    /// since it was taken `ago`.
+    pub fn is_due(&self, written: u64, ago: Nanos) -> bool {
+        let is_weak = self.marks.len() < MARKS / 2;
+        written > 0 && ago >= OLD
+            || written > self.data / 4
+            || is_weak && written >= GROWN
+    }
+
+    /// How many stretches could be read, and how many of them hold what they held.
+    fn compare(&self, holds: &impl Fn(u64) -> Option<u32>) -> (usize, usize) {
+        let answers = self.marks.iter().filter_map(|mark| Some((mark, holds(mark.at)?)));
+        answers.fold((0, 0), |(read, equal), (mark, sum)| {
+            (read + 1, equal + usize::from(mark.sum == sum))
+        })
+    }
+
+    /// Whether a place that holds these checksums may be this disk's.
+    pub fn fits(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
+        let (read, equal) = self.compare(&holds);
+        equal * BY_ACCIDENT > read
+    }
+
+    /// Whether it is very likely this disk's.
+    fn is_met(&self, holds: &impl Fn(u64) -> Option<u32>) -> bool {
+        let (read, equal) = self.compare(holds);
+        read >= FEWEST && (read - equal) * BY_ACCIDENT <= read
+    }
+
+    /// The most that clients may have written since.
+    fn written_at_most(&self) -> u64 {
+        let unseen = if self.is_complete { 0 } else { UNSEEN };
+        self.written.saturating_add(unseen)
+    }
+}
+
+/// To whom a place belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose<T> {
+    /// To the disk that is expected there.
+    Own,
+    /// To another disk that Sterna knows.
+    Others(T),
+    /// To nobody that Sterna knows.
+    Strangers {
+        /// So many stretches were compared.
+        read: usize,
+    },
+    /// That cannot be told.
+    Unknown,
+}
+
+/// Says whose a place is: `own` is what is expected there, `others` are other disks, and
+/// `holds` gives the checksum of a stretch at the place, if that can be read.
+pub fn whose<'a, T>(
+    own: &Fingerprint,
+    others: impl IntoIterator<Item = (T, &'a Fingerprint)>,
+    holds: impl Fn(u64) -> Option<u32>,
+) -> Whose<T> {
+    if own.fits(&holds) {
+        return Whose::Own;
+    }
+    if let Some((other, _)) = others.into_iter().find(|(_, it)| it.is_met(&holds)) {
+        return Whose::Others(other);
+    }
+    let (read, _) = own.compare(&holds);
+    match read >= FEWEST && own.written_at_most() <= own.data / 2 {
+        true => Whose::Strangers { read },
+        false => Whose::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    const SIZE: u64 = 64 << 30;
+
+    fn numbers() -> Vec<u128> {
+        (1..=Fingerprint::NUMBERS as u128).map(|it| it * 0x9e37_79b9_7f4a_7c15).collect()
+    }
+
+    /// The disk's bytes: each stretch is filled with one byte.
+    fn taken(size: u64, byte: impl Fn(u64) -> u8) -> Fingerprint {
+        let read = |at| Ok::<_, Infallible>(Some(vec![byte(at); STRETCH as usize]));
+        let Ok(fingerprint) = Fingerprint::take(size, &numbers(), read);
+        fingerprint
+    }
+
+    fn holds(byte: impl Fn(u64) -> u8) -> impl Fn(u64) -> Option<u32> {
+        move |at| Some(checksum(&[byte(at); STRETCH as usize]))
+    }
+
+    fn nobody() -> [(&'static str, &'static Fingerprint); 0] {
+        []
+    }
+
+    #[test]
+    fn a_disk_is_known_by_what_it_holds() {
+        let own = Fingerprint { is_complete: true, ..taken(SIZE, |_| 1) };
+        assert_eq!((own.marks.len(), own.data), (MARKS, SIZE));
+        assert_eq!(whose(&own, nobody(), holds(|_| 1)), Whose::Own);
+        let read = MARKS;
+        assert_eq!(whose(&own, nobody(), holds(|_| 2)), Whose::Strangers { read });
+        assert_eq!(whose(&own, nobody(), holds(|_| 0)), Whose::Strangers { read });
+        // An older state, or what its clients have written since.
+        let changed = holds(|at| u8::from(at < SIZE / 2));
+        assert_eq!(whose(&own, nobody(), changed), Whose::Own);
+    }
+
+    #[test]
+    fn a_disk_at_the_place_of_another_is_named() {
+        let one = taken(1 << 30, |_| 1);
+        let two = taken(1 << 30, |_| 2);
+        let both = || [("one", &one), ("two", &two)];
+        // The daemon may have been killed: of a stranger nothing could be said.
+        assert_eq!(whose(&one, both(), holds(|_| 2)), Whose::Others("two"));
+        assert_eq!(whose(&one, both(), holds(|_| 1)), Whose::Own);
+        assert_eq!(whose(&one, both(), holds(|_| 3)), Whose::Unknown);
+        // An empty disk, where there is another's data now.
+        let empty = taken(1 << 30, |_| 0);
+        assert_eq!(whose(&empty, both(), holds(|_| 2)), Whose::Others("two"));
+        assert_eq!(whose(&empty, both(), holds(|_| 3)), Whose::Unknown);
+    }
+
+    #[test]
+    fn what_its_clients_may_have_written_makes_nobody_a_stranger() {
+        let small = taken(1 << 30, |_| 1);
+        for (written, is_complete, is_known) in [
+            (0, false, false),
+            (0, true, true),
+            (small.data / 2, true, true),
+            (small.data / 2 + 1, true, false),
+        ] {
+            let own = Fingerprint { written, is_complete, ..small.clone() };
+            let told = whose(&own, nobody(), holds(|_| 2)) != Whose::Unknown;
+            assert_eq!(told, is_known, "{written} {is_complete}");
+        }
+        let large = taken(1 << 40, |_| 1);
+        let told = whose(&large, nobody(), holds(|_| 2));
+        assert_eq!(told, Whose::Strangers { read: MARKS });
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_nothing() {
+        let own = Fingerprint { is_complete: true, ..taken(SIZE, |_| 1) };
+        assert_eq!(whose(&own, nobody(), |_| None), Whose::Unknown);
+        let few: Vec<u64> = own.marks.iter().take(FEWEST - 1).map(|it| it.at).collect();
+        let some = |at: u64| few.contains(&at).then_some(0);
+        assert_eq!(whose(&own, nobody(), some), Whose::Unknown);
+    }
+
+    #[test]
+    fn a_small_or_a_sparse_disk_gives_what_it_has() {
+        assert_eq!(taken(STRETCH - 1, |_| 1), Fingerprint::default());
+        assert_eq!(taken(STRETCH, |_| 1).marks.len(), 1);
+        let sparse = taken(SIZE, |at| u8::from(at < 8 * STRETCH));
+        assert_eq!((sparse.marks.len(), sparse.data), (8, 8 * STRETCH));
+        assert!(taken(SIZE, |_| 0).marks.is_empty());
+    }
+
+    #[test]
+    fn it_is_taken_anew_when_it_may_be_out_of_date() {
+        let full = taken(SIZE, |_| 1);
+        assert!(!full.is_due(0, OLD) && !full.is_due(4096, LOOK));
+        assert!(full.is_due(4096, OLD) && full.is_due(SIZE / 4 + 1, LOOK));
+        let weak = taken(SIZE, |_| 0);
+        assert!(!weak.is_due(0, OLD) && weak.is_due(1, LOOK));
+    }
+}
