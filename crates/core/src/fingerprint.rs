@@ -37,9 +37,10 @@ pub const FEWEST: usize = 8;
 pub const BY_ACCIDENT: usize = 8;
 /// How often is looked whether a fingerprint is out of date.
 pub const LOOK: Nanos = Nanos::from_secs(5);
-/// The most that clients write between two looks, in bytes: 6 GiB/s, which no single disk
-/// takes today.
-pub const UNSEEN: u64 = 32 << 30;
+/// The most that clients write between two looks, and what may be unrecorded, in bytes:
+/// 6 GiB/s, which no single disk takes today.
+pub const UNSEEN: u64 = 31 * GIB + UNRECORDED;
+const GIB: u64 = 1 << 30;
 
 /// Stretches at the beginning of a disk that make a fingerprint, at most: the others are
 /// anywhere, where less is written.
@@ -50,10 +51,14 @@ const BEGINNINGS: [u64; 2] = [0, 1 << 20];
 const RUN: u64 = 32;
 /// So many stretches anywhere are looked at.
 const ANYWHERE: usize = 256;
-/// A fingerprint of which something may be overwritten gets this old.
+/// A fingerprint of which anything may be overwritten gets this old.
 const OLD: Nanos = Nanos::from_secs(600);
-/// A fingerprint with few stretches is taken anew after so many bytes were written.
+/// And one of which much may be overwritten: 300 reads a minute are nothing to any disk.
+const AGED: Nanos = Nanos::from_secs(60);
+/// So much must be written before a fingerprint with few stretches is worth a new look.
 const GROWN: u64 = 16 << 20;
+/// What was written is recorded as soon as this much is not recorded yet, in bytes.
+pub const UNRECORDED: u64 = 1 << 30;
 
 /// A stretch that is not zeroes, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,13 +136,17 @@ impl Fingerprint {
     /// How many numbers it takes.
     pub const NUMBERS: usize = ANYWHERE;
 
-    /// Whether it is to be taken anew, if its disk's clients have written so many bytes
-    /// since it was taken `ago`.
-    pub fn is_due(&self, written: u64, ago: Nanos) -> bool {
+    /// Whether much of it may be overwritten, or more to be found, if its disk's clients
+    /// have written so many bytes since it was taken.
+    pub fn is_stale(&self, written: u64) -> bool {
         let is_weak = self.marks.len() < MARKS / 2;
-        written > 0 && ago >= OLD
-            || written > self.data / 4
-            || is_weak && written >= GROWN
+        written > self.data / 4 || is_weak && written >= GROWN
+    }
+
+    /// Whether it is to be taken anew, if so much was written since it was taken `ago`.
+    pub fn is_due(&self, written: u64, ago: Nanos) -> bool {
+        let age = if self.marks.is_empty() { Nanos(0) } else { AGED };
+        written > 0 && ago >= OLD || self.is_stale(written) && ago >= age
     }
 
     /// How many stretches could be read, and how many of them hold what they held.
@@ -297,9 +306,12 @@ mod tests {
     #[test]
     fn it_is_taken_anew_when_it_may_be_out_of_date() {
         let full = taken(SIZE, |_| 1);
-        assert!(!full.is_due(0, OLD) && !full.is_due(4096, LOOK));
-        assert!(full.is_due(4096, OLD) && full.is_due(SIZE / 4 + 1, LOOK));
-        let weak = taken(SIZE, |_| 0);
-        assert!(!weak.is_due(0, OLD) && weak.is_due(1, LOOK));
+        assert!(!full.is_due(0, OLD) && !full.is_due(4096, AGED));
+        assert!(full.is_due(4096, OLD) && full.is_due(SIZE / 4 + 1, AGED));
+        assert!(!full.is_due(SIZE, LOOK) && full.is_stale(SIZE));
+        let weak = taken(SIZE, |at| u8::from(at == 0));
+        assert!(!weak.is_due(GROWN, LOOK) && weak.is_due(GROWN, AGED));
+        let empty = taken(SIZE, |_| 0);
+        assert!(!empty.is_due(0, OLD) && empty.is_due(1, LOOK));
     }
 }

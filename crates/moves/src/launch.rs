@@ -377,6 +377,12 @@ impl Moves {
             ErrorCode::Unavailable => unreachable(error),
             _ => obstacle(error, "free the datastore", repair),
         })?;
+        self.storage.check_is_place_of_copy(record, &handle).map_err(
+            |error| match error.code {
+                ErrorCode::Unavailable => unreachable(error),
+                _ => obstacle(error, "put the right device or server back", repair),
+            },
+        )?;
         let image = handle.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         handle

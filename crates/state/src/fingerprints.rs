@@ -1,6 +1,6 @@
 //! What disks are known by that fill their device or their export.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use sterna_core::DiskId;
 use sterna_core::fingerprint::{Fingerprint, Mark};
 
@@ -11,7 +11,7 @@ use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_
 pub struct FingerprintRecord {
     /// Whose it is.
     pub disk: DiskId,
-    /// The datastore on which the disk was.
+    /// The datastore on which the disk, or a copy of it, was.
     pub datastore: String,
     /// What it is known by.
     pub fingerprint: Fingerprint,
@@ -30,20 +30,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<FingerprintRecord> {
 }
 
 impl Store {
-    /// The fingerprint of a disk.
-    pub fn fingerprint(
-        &self,
-        disk: DiskId,
-    ) -> Result<Option<FingerprintRecord>, StoreError> {
-        self.run(move |connection| {
-            let sql = "SELECT * FROM fingerprints WHERE disk = ?1";
-            let row = connection.prepare_cached(sql).and_then(|mut statement| {
-                statement.query_row([disk.to_string()], read).optional()
-            });
-            row.map_err(cannot("read the fingerprint of a disk"))
-        })?
-    }
-
     /// The fingerprints of all disks.
     pub fn fingerprints(&self) -> Result<Vec<FingerprintRecord>, StoreError> {
         self.run(move |connection| {
@@ -55,7 +41,22 @@ impl Store {
         })?
     }
 
-    /// Records fingerprints, each in the place of an earlier one.
+    /// Forgets a fingerprint.
+    pub fn forget_fingerprint(
+        &self,
+        disk: DiskId,
+        datastore: &str,
+    ) -> Result<(), StoreError> {
+        let datastore = datastore.to_owned();
+        self.transact(move |transaction| {
+            let sql = "DELETE FROM fingerprints WHERE disk = ?1 AND datastore = ?2";
+            let forgotten =
+                transaction.execute(sql, params![disk.to_string(), datastore]);
+            forgotten.map(drop).map_err(cannot("forget the fingerprint of a disk"))
+        })
+    }
+
+    /// Records fingerprints, each in the place of an earlier one of that disk there.
     pub fn set_fingerprints(
         &self,
         these: Vec<FingerprintRecord>,

@@ -28,7 +28,7 @@ const TELLING: Duration = Duration::from_secs(2);
 impl Storage {
     /// Refuses a disk that fills its place, if another datastore has a newer image of it.
     pub fn check_is_newest(&self, disk: &DiskRecord, on: &DatastoreHandle) -> Result<()> {
-        if !fills(disk, on.get()?.size_at_opening()) {
+        if !fills(disk.size, on.get()?.size_at_opening()) {
             return Ok(());
         }
         let mut others = self.all_handles();

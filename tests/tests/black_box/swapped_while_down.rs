@@ -88,7 +88,9 @@ fn two_servers_that_swap_their_files_serve_nothing_until_they_are_put_back() {
         let mut y = disk_on(&stage, "y", 'Y');
         match is_killed {
             true => {
-                looked_at(&stage);
+                // A daemon looks at what has changed when it ends.
+                stage.daemon.stop();
+                stage.daemon.restart();
                 stage.daemon.kill();
             }
             false => stage.daemon.stop(),
@@ -180,4 +182,35 @@ fn a_disk_that_was_rewritten_before_the_end_is_served() {
     stage.daemon.restart();
     is_served(&stage, "x", 'U');
     is_all(x.file(), b'U');
+}
+
+#[test]
+fn a_move_does_not_go_on_at_another_place() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    let mut y = disk_on(&stage, "y", 'Y');
+    stage.daemon.sterna(&format!("disk create x --size {SIZE} --on here")).ok();
+    fill(&stage, "x", 'X');
+    let mut copy = stage.nbd_server("on-copy", SIZE, &[]);
+    let id = stage.daemon.migrate("x --to on-copy --rate 4M");
+    stage.daemon.wait_for_bytes(id, 16 * MIB);
+    stage.daemon.stop();
+    copy.kill();
+    y.kill();
+    let mut wrong = in_the_place_of(&stage, "copy", y.file());
+    stage.daemon.restart();
+    let paused = stage.daemon.wait_for(id, "paused", seconds(30));
+    let reason = paused["reason"].as_str().unwrap_or_default();
+    let why = "datastore on-copy holds the bytes of disk y, and not those of the copy of disk x";
+    assert!(reason.contains(why), "{paused:#}");
+    stage.daemon.sterna(&format!("migration resume {id}")).fails_with(&[why]);
+    is_all(y.file(), b'Y');
+    wrong.kill();
+    copy.restart();
+    y.restart();
+    stage.daemon.resume(id);
+    stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
+    stage.daemon.completed(id);
+    is_all(copy.file(), b'X');
+    is_all(y.file(), b'Y');
+    is_served(&stage, "y", 'Y');
 }

@@ -1,0 +1,138 @@
+//! What is known of one place while it is served: its fingerprint, and how old that is.
+
+use std::time::{Duration, Instant};
+
+use sterna_core::Nanos;
+use sterna_core::fingerprint::{Fingerprint, UNRECORDED};
+
+use crate::asker::Asker;
+
+/// A place that has not answered is asked again after this time.
+const AGAIN: Duration = Duration::from_secs(600);
+
+/// The fingerprint of a place, and what is needed to say how old it is.
+pub(super) struct Known {
+    /// None: nobody has looked yet.
+    fingerprint: Option<Fingerprint>,
+    /// What had been written when it was taken, of this attachment.
+    counted: Counted,
+    /// What the state says was written since.
+    recorded: u64,
+    taken: Instant,
+    /// The place has not answered since.
+    silent: Option<Instant>,
+    pub(super) asker: Asker,
+}
+
+/// What was written to a disk since it was attached, and to a copy of it since that began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) bytes: u64,
+    /// Discards and write-zeroes, of any length.
+    pub(super) zeroes: u64,
+}
+
+impl Counted {
+    /// Bytes written since an earlier count. Zeroes may be anywhere.
+    fn since(self, earlier: Counted) -> u64 {
+        match self.zeroes == earlier.zeroes && self.bytes >= earlier.bytes {
+            true => self.bytes - earlier.bytes,
+            false => u64::MAX,
+        }
+    }
+}
+
+impl Known {
+    pub(super) fn new(fingerprint: Option<Fingerprint>) -> Known {
+        Known {
+            recorded: fingerprint.as_ref().map_or(0, |it| it.written),
+            fingerprint,
+            counted: Counted::default(),
+            taken: Instant::now(),
+            silent: None,
+            asker: Asker::default(),
+        }
+    }
+
+    /// What was written since it was taken.
+    fn written(&self, counted: Counted) -> u64 {
+        let before = self.fingerprint.as_ref().map_or(0, |it| it.written);
+        before.saturating_add(counted.since(self.counted))
+    }
+
+    /// Whether to look again; `at_the_end` whether it is the last time.
+    pub(super) fn is_due(&self, counted: Counted, at_the_end: bool) -> bool {
+        if self.silent.is_some_and(|since| since.elapsed() < AGAIN) {
+            return false;
+        }
+        let (written, ago) = (self.written(counted), Nanos::from(self.taken.elapsed()));
+        self.fingerprint.as_ref().is_none_or(|it| {
+            it.is_due(written, ago) || at_the_end && it.is_stale(written)
+        })
+    }
+
+    /// It was taken, or the place has not answered.
+    pub(super) fn has_looked(&mut self, counted: Counted, taken: Option<Fingerprint>) {
+        if taken.is_none() {
+            self.silent = Some(Instant::now());
+            return;
+        }
+        let asker = self.asker.clone();
+        *self = Known { counted, asker, ..Known::new(taken) };
+    }
+
+    /// The fingerprint with what was written since, and `more`.
+    pub(super) fn complete(&self, counted: Counted, more: u64) -> Option<Fingerprint> {
+        let fingerprint = self.fingerprint.clone()?;
+        let written = self.written(counted).saturating_add(more);
+        Some(Fingerprint { written, is_complete: true, ..fingerprint })
+    }
+
+    /// The same while it is not all, if the state is to know of it.
+    pub(super) fn news(&mut self, counted: Counted) -> Option<Fingerprint> {
+        let fingerprint = self.fingerprint.clone()?;
+        let written = self.written(counted);
+        if written.saturating_sub(self.recorded) < UNRECORDED {
+            return None;
+        }
+        self.recorded = written;
+        Some(Fingerprint { written, is_complete: false, ..fingerprint })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(bytes: u64, zeroes: u64) -> Counted {
+        Counted { bytes, zeroes }
+    }
+
+    #[test]
+    fn what_is_written_counts_from_the_last_look_and_zeroes_may_be_anywhere() {
+        assert_eq!(count(9, 2).since(count(4, 2)), 5);
+        assert_eq!(count(9, 3).since(count(4, 2)), u64::MAX);
+        // Attached anew, and nobody has looked since.
+        assert_eq!(count(1, 2).since(count(4, 2)), u64::MAX);
+    }
+
+    #[test]
+    fn a_place_that_nobody_has_looked_at_is_due_and_a_silent_one_waits() {
+        let mut known = Known::new(None);
+        assert!(known.is_due(count(0, 0), false));
+        known.has_looked(count(0, 0), None);
+        assert!(!known.is_due(count(0, 0), false));
+    }
+
+    #[test]
+    fn the_state_hears_of_each_gibibyte_once() {
+        let mut known = Known::new(None);
+        known.has_looked(count(7, 0), Some(Fingerprint::default()));
+        assert_eq!(known.news(count(6 + UNRECORDED, 0)), None);
+        let news = known.news(count(7 + UNRECORDED, 0)).expect("that is much");
+        assert_eq!((news.written, news.is_complete), (UNRECORDED, false));
+        assert_eq!(known.news(count(8 + UNRECORDED, 0)), None);
+        let all = known.complete(count(8 + UNRECORDED, 0), 5).expect("it is known");
+        assert_eq!((all.written, all.is_complete), (UNRECORDED + 6, true));
+    }
+}

@@ -1,0 +1,366 @@
+//! Fingerprints of disks that fill their device or their export (`core::fingerprint` has the
+//! rule), and of the copies that moves make there: taken while the place is in use, and
+//! asked for before it is used again.
+//!
+//! A place is read on a visit of its own, at the side of the disk's clients: some 300 reads of
+//! 4 KiB, at most every minute, and only while something is written. What is written is counted
+//! from before the first of these reads, so that nothing is left out.
+//!
+//! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
+//! last fingerprint. If the state cannot be written, the next look tries it again. At the
+//! start, a place that cannot be visited serves nothing either, and is tried again with the
+//! disk.
+
+mod known;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sterna_api::{Error, Result};
+use sterna_core::fingerprint::{Fingerprint, LOOK, STRETCH, Whose, checksum, whose};
+use sterna_core::{DiskId, Nanos};
+use sterna_engine::datastore::{Datastore, DatastoreError, Visit};
+use sterna_engine::mirror::MigrationId;
+use sterna_engine::sidecar::trailer;
+use sterna_os::{lock, random};
+use sterna_runtime::tasks::Task;
+use sterna_state::{DiskRecord, FingerprintRecord, MigrationRecord};
+
+use self::known::{Counted, Known};
+use crate::Storage;
+use crate::asker::{Asked, Asker};
+use crate::handle::DatastoreHandle;
+use crate::own_disk::visit;
+
+/// How long places may take to be looked at. Nobody waits.
+const TAKING: Duration = Duration::from_secs(30);
+/// The same when the daemon ends: systemd waits, and clients wait for the next daemon.
+const AT_THE_END: Duration = Duration::from_secs(2);
+/// So many places are looked at side by side.
+const AT_ONCE: usize = 8;
+/// Other disks that a place is compared with, if it is not its own disk's: somebody waits.
+const OTHERS: usize = 200;
+/// How long the stretches of all of them may take to be read.
+const LONG: Duration = Duration::from_secs(4);
+/// What clients have written in this time, they may write again until the engine has stopped.
+const STOPPING: Nanos = Nanos::from_secs(5);
+
+/// What is known of the places that are in use.
+#[derive(Default)]
+pub(crate) struct Fingerprints {
+    all: Mutex<HashMap<Key, Known>>,
+}
+
+/// A disk, and the datastore where it or its copy is.
+type Key = (DiskId, String);
+
+/// A place in use that a disk, or a copy of it, fills.
+struct Used {
+    key: Key,
+    size: u64,
+    store: Arc<Datastore>,
+    counted: Counted,
+}
+
+/// A place that is looked at.
+struct Look {
+    key: Key,
+    counted: Counted,
+    asked: Asked<Option<Fingerprint>>,
+}
+
+/// Takes the fingerprints of disks while they are served.
+pub fn taking(storage: &Arc<Storage>) -> Task {
+    let take = |storage: &Arc<Storage>| storage.take_fingerprints(TAKING, false);
+    let every = Duration::from_nanos(LOOK.0);
+    Task::every("fingerprints", "learn what is on exact places", every, storage, take)
+}
+
+/// Whether a disk of that size fills its place, so that there is no room for a sidecar.
+pub(crate) fn fills(disk: u64, place: Option<u64>) -> bool {
+    place.is_some_and(|place| trailer::offset(place, disk).is_none())
+}
+
+impl Storage {
+    /// Refuses a disk whose place holds another disk, or nothing of what the disk held.
+    pub fn check_is_its_place(
+        &self,
+        disk: &DiskRecord,
+        on: &DatastoreHandle,
+    ) -> Result<()> {
+        let what = format!("disk {}", disk.name);
+        let told = self.check_place(disk.id, disk.size, &what, on);
+        told.map_err(|error| {
+            let hint = repair(disk, on);
+            if error.hint.is_empty() { error.hint(hint) } else { error }
+        })
+    }
+
+    /// The same for the copy that a move makes.
+    pub fn check_is_place_of_copy(
+        &self,
+        copy: &MigrationRecord,
+        on: &DatastoreHandle,
+    ) -> Result<()> {
+        let what = format!("the copy of disk {}", copy.name);
+        self.check_place(copy.disk, copy.size, &what, on)
+    }
+
+    fn check_place(
+        &self,
+        disk: DiskId,
+        size: u64,
+        what: &str,
+        on: &DatastoreHandle,
+    ) -> Result<()> {
+        let store = on.get()?;
+        if !fills(size, store.size_at_opening()) {
+            return Ok(());
+        }
+        let (mut own, mut others) = (None, Vec::new());
+        for one in self.store.fingerprints()? {
+            match one.disk == disk {
+                true if one.datastore == on.name() => own = Some(one),
+                true => {}
+                false => others.push(one),
+            }
+        }
+        others.truncate(OTHERS);
+        let Some(known) = own else { return Ok(()) };
+        let own = known.fingerprint.clone();
+        let told = visit(on, &store, move |place| match place {
+            Some(mut place) => look(&mut place, &own, &others),
+            None => Whose::Own,
+        })?;
+        match told {
+            Whose::Own | Whose::Unknown => self.goes_on(known),
+            Whose::Others(other) => Err(self.is_anothers(what, on, other)?),
+            Whose::Strangers { read } => Err(is_strange(what, on, read)),
+        }
+    }
+
+    /// A place is used again. From now on, what is written is not known until somebody
+    /// says so.
+    fn goes_on(&self, known: FingerprintRecord) -> Result<()> {
+        let fingerprint = Fingerprint { is_complete: false, ..known.fingerprint };
+        let key = (known.disk, known.datastore.clone());
+        let mut all = lock(&self.fingerprints.all);
+        all.entry(key).or_insert_with(|| Known::new(Some(fingerprint.clone())));
+        drop(all);
+        if known.fingerprint.is_complete {
+            let record = FingerprintRecord { fingerprint, ..known };
+            self.store.set_fingerprints(vec![record])?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the places of whose content too much may have changed. After `limit`, the
+    /// rest is left to the next time.
+    fn take_fingerprints(&self, limit: Duration, at_the_end: bool) -> Result<()> {
+        let until = Instant::now() + limit;
+        let used = self.exact_places()?;
+        let (mut due, news) = self.due(used, at_the_end);
+        if !news.is_empty() {
+            self.store.set_fingerprints(news)?;
+        }
+        while !due.is_empty() && Instant::now() < until {
+            let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
+            let numbers: Arc<[u128]> = random::numbers(Fingerprint::NUMBERS)?.into();
+            let ask = |(used, known): (Used, Asker)| {
+                let Used { key, size, store, counted } = used;
+                let numbers = numbers.clone();
+                let asked = known.ask(limit, move || take(&store, size, &numbers));
+                Look { key, counted, asked }
+            };
+            let looks: Vec<Look> = batch.into_iter().map(ask).collect();
+            let taken = looks.into_iter().filter_map(|look| self.has_looked(look));
+            self.store.set_fingerprints(taken.collect())?;
+        }
+        Ok(())
+    }
+
+    /// Places in use that a disk or a copy fills. What is known of others is forgotten.
+    fn exact_places(&self) -> Result<Vec<Used>> {
+        let disks = self.store.disks()?;
+        let copies = self.store.migrations()?;
+        let copies: Vec<_> = copies.into_iter().filter(|it| !it.step.ended()).collect();
+        let places = disks.iter().map(|it| (it.id, it.size, &it.datastore, None));
+        let copies =
+            copies.iter().map(|it| (it.disk, it.size, &it.to.datastore, Some(it.id)));
+        let places: Vec<_> = places.chain(copies).collect();
+        self.forget_others(|(disk, datastore)| {
+            places.iter().any(|(id, _, on, _)| id == disk && *on == datastore)
+        })?;
+        let used = |(disk, size, on, copy): (DiskId, u64, &String, Option<u64>)| {
+            let handle = self.handle(on).ok().filter(|it| !it.is_shared())?;
+            let store = handle.get().ok()?;
+            if !fills(size, store.size_at_opening()) {
+                return None;
+            }
+            let counted = self.counted(disk, copy)?;
+            Some(Used { key: (disk, on.clone()), size, store, counted })
+        };
+        Ok(places.into_iter().filter_map(used).collect())
+    }
+
+    /// Forgets what is known of places that have no disk and no copy any more.
+    fn forget_others(&self, has: impl Fn(&Key) -> bool) -> Result<()> {
+        let mut gone = Vec::new();
+        lock(&self.fingerprints.all).retain(|key, _| {
+            let stays = has(key);
+            gone.extend((!stays).then(|| key.clone()));
+            stays
+        });
+        for (disk, datastore) in gone {
+            self.store.forget_fingerprint(disk, &datastore)?;
+        }
+        Ok(())
+    }
+
+    /// Those that are due, and what is to be recorded of the others.
+    fn due(
+        &self,
+        used: Vec<Used>,
+        at_the_end: bool,
+    ) -> (Vec<(Used, Asker)>, Vec<FingerprintRecord>) {
+        let mut all = lock(&self.fingerprints.all);
+        let (mut due, mut news) = (Vec::new(), Vec::new());
+        for used in used {
+            let known = all.entry(used.key.clone()).or_insert_with(|| Known::new(None));
+            if known.is_due(used.counted, at_the_end) {
+                let asker = known.asker.clone();
+                due.push((used, asker));
+            } else if let Some(fingerprint) = known.news(used.counted) {
+                news.push(record(&used.key, fingerprint));
+            }
+        }
+        (due, news)
+    }
+
+    /// What was written to a disk that is served, or to its copy.
+    fn counted(&self, disk: DiskId, copy: Option<u64>) -> Option<Counted> {
+        let stats = self.engine.stats(disk).ok()?;
+        let copied = match copy {
+            Some(id) => self.engine.progress(MigrationId(id)).ok()?.copied.0,
+            None => 0,
+        };
+        let bytes = stats.write.bytes + copied;
+        Some(Counted { bytes, zeroes: stats.zeroes })
+    }
+
+    /// What is to be recorded of a look.
+    fn has_looked(&self, look: Look) -> Option<FingerprintRecord> {
+        let Look { key, counted, asked } = look;
+        let taken = asked.answer().flatten();
+        let mut all = lock(&self.fingerprints.all);
+        all.get_mut(&key)?.has_looked(counted, taken.clone());
+        Some(record(&key, taken?))
+    }
+
+    /// Records what was written since the fingerprints were taken, with what may still come
+    /// until the engine has stopped. For the end of the daemon in good order.
+    pub fn complete_fingerprints(&self) -> Result<()> {
+        self.take_fingerprints(AT_THE_END, true)?;
+        let used = self.exact_places()?;
+        let all = lock(&self.fingerprints.all);
+        let complete = |Used { key, counted, .. }: Used| {
+            let more = self.samples.of_disk(key.0, STOPPING).write.bytes as u64;
+            let fingerprint = all.get(&key)?.complete(counted, more)?;
+            Some(record(&key, fingerprint))
+        };
+        let records: Vec<_> = used.into_iter().filter_map(complete).collect();
+        drop(all);
+        match records.is_empty() {
+            true => Ok(()),
+            false => Ok(self.store.set_fingerprints(records)?),
+        }
+    }
+
+    fn is_anothers(
+        &self,
+        what: &str,
+        on: &DatastoreHandle,
+        other: DiskId,
+    ) -> Result<Error> {
+        let (datastore, disks) = (on.name(), self.store.disks()?);
+        let other = disks.iter().find(|it| it.id == other).map_or("?", |it| &it.name);
+        let message = format!(
+            "datastore {datastore} holds the bytes of disk {other}, and not those of {what}: \
+             devices may have swapped their names, or servers their files"
+        );
+        Ok(Error::in_use(message))
+    }
+}
+
+fn record((disk, datastore): &Key, fingerprint: Fingerprint) -> FingerprintRecord {
+    FingerprintRecord { disk: *disk, datastore: datastore.clone(), fingerprint }
+}
+
+fn is_strange(what: &str, on: &DatastoreHandle, read: usize) -> Error {
+    let datastore = on.name();
+    Error::in_use(format!(
+        "datastore {datastore} does not hold {what} any more: of {read} places that Sterna \
+         remembers, (nearly) none holds what it held"
+    ))
+}
+
+fn repair(disk: &DiskRecord, on: &DatastoreHandle) -> String {
+    let (disk, datastore, location) = (&disk.name, on.name(), &on.record().location);
+    format!(
+        "put the right device or server back: Sterna then serves the disk within seconds; if \
+         its content was replaced on purpose, `sterna disk remove {disk} --keep-image`, then \
+         `sterna disk import {disk} {location} --on {datastore}`"
+    )
+}
+
+/// Whose a place is.
+fn look(
+    place: &mut Visit,
+    own: &Fingerprint,
+    others: &[FingerprintRecord],
+) -> Whose<DiskId> {
+    let mut seen = BTreeMap::new();
+    let until = Instant::now() + LONG;
+    read_marks(place, own, &mut seen, until);
+    let holds = |at| seen.get(&at).copied();
+    if own.fits(holds) {
+        return Whose::Own;
+    }
+    for other in others {
+        read_marks(place, &other.fingerprint, &mut seen, until);
+    }
+    let others = others.iter().map(|it| (it.disk, &it.fingerprint));
+    whose(own, others, |at| seen.get(&at).copied())
+}
+
+/// Reads what is not known yet of the stretches of a fingerprint.
+fn read_marks(
+    place: &mut Visit,
+    fingerprint: &Fingerprint,
+    seen: &mut BTreeMap<u64, u32>,
+    until: Instant,
+) {
+    for mark in &fingerprint.marks {
+        if !seen.contains_key(&mark.at) && Instant::now() < until {
+            let read = place.read(&(mark.at..mark.at + STRETCH));
+            let sum = read.ok().filter(|bytes| bytes.len() == STRETCH as usize);
+            seen.extend(sum.map(|bytes| (mark.at, checksum(&bytes))));
+        }
+    }
+}
+
+/// Takes the fingerprint of a place; none of one that fails.
+fn take(store: &Datastore, size: u64, numbers: &[u128]) -> Option<Fingerprint> {
+    let taken = store.connected(|place| {
+        let mut place = place?;
+        let read = |at| match place.read(&(at..at + STRETCH)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            // A bad sector, or the end of everything: a server then does not answer again.
+            Err(DatastoreError::Io { .. }) => Ok(None),
+            Err(error) => Err(error),
+        };
+        Fingerprint::take(size, numbers, read).ok()
+    });
+    taken.ok().flatten()
+}
