@@ -117,6 +117,7 @@ impl Running {
         settings.notes.listen(move |note| kept.enter(entry(note)));
         let seen = Seen { log: settings.log, visitors, activity, live: Live::new()? };
         let daemon = Arc::new(Daemon::new(storage, seen));
+        daemon.storage.vouch();
         // Whoever comes in finds it in force.
         daemon.levels.reload()?;
         daemon.levels.switch_policies();

@@ -58,7 +58,7 @@ pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedRea
 pub use ground::{Ground, Shared};
 pub use image::{
     Astray, Budget, FileIdentity, FoundFile, HeldFile, ImageSpec, OpenError, Opener,
-    is_of_this_machine, is_used, opened_by_others,
+    VouchFor, Vouched, is_of_this_machine, is_used, opened_by_others,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;

@@ -383,6 +383,12 @@ impl Moves {
                 _ => obstacle(error, "put the right device or server back", repair),
             },
         )?;
+        self.storage.check_is_still_free(&handle, record.disk).map_err(|error| {
+            match error.code {
+                ErrorCode::Unavailable => unreachable(error),
+                _ => obstacle(error, "give the copy a place of its own", repair),
+            }
+        })?;
         let image = handle.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         handle

@@ -38,6 +38,7 @@ mod tracers;
 pub(crate) mod troubles;
 mod twins;
 mod user;
+mod vouching;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, mpsc};

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sterna_api::{Error, Result};
+use sterna_api::{Error, ErrorCode, Result};
 use sterna_core::DiskId;
 use sterna_core::twin::{Kinship, PROOFS, Reading, judge, proves_apart};
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, Visit};
@@ -61,9 +61,24 @@ pub(crate) enum Use {
     Imported,
 }
 
+/// What follows if a place cannot be compared with that of a disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InDoubt {
+    /// It is refused: it may be that very place.
+    Refuse,
+    /// It is used: it was in use before.
+    Pass,
+}
+
+impl InDoubt {
+    fn passes(self, error: &Error) -> bool {
+        self == InDoubt::Pass && error.code == ErrorCode::Unavailable
+    }
+}
+
 /// A disk, or a copy of one, on a device or a server.
 pub(crate) struct Resident {
-    disk: DiskId,
+    pub(crate) disk: DiskId,
     pub(crate) name: String,
     size: u64,
     pub(crate) on: Arc<DatastoreHandle>,
@@ -86,18 +101,44 @@ impl Storage {
         store: &Arc<Datastore>,
         how: Use,
     ) -> Result<()> {
+        self.check_is_no_twin_but(to, store, how, &|_| false, InDoubt::Refuse)
+    }
+
+    /// The same of a place in use, which must not be the place of any disk but its owners.
+    pub(crate) fn check_is_no_twin_of_others(
+        &self,
+        on: &DatastoreHandle,
+        store: &Arc<Datastore>,
+        owners: &[DiskId],
+        in_doubt: InDoubt,
+    ) -> Result<()> {
+        let is_owner = |disk: &DiskId| owners.contains(disk);
+        self.check_is_no_twin_but(on, store, Use::Overwritten, &is_owner, in_doubt)
+    }
+
+    fn check_is_no_twin_but(
+        &self,
+        to: &DatastoreHandle,
+        store: &Arc<Datastore>,
+        how: Use,
+        is_owner: &dyn Fn(&DiskId) -> bool,
+        in_doubt: InDoubt,
+    ) -> Result<()> {
         if to.is_shared() {
             return Ok(());
         }
-        let residents = self.residents(to)?;
+        let mut residents = self.residents(to)?;
+        residents.retain(|it| !is_owner(&it.disk));
         if residents.is_empty() || is_empty(to, store)? {
             return Ok(());
         }
         let numbers: Arc<[u128]> = random::numbers(MANY)?.into();
         for resident in residents {
-            let is_alike =
-                self.kinship(&resident, to, store, numbers.clone())? == Kinship::Alike;
-            if is_alike && !self.has_copied(&resident, to)? {
+            let kinship = match self.kinship(&resident, to, store, numbers.clone()) {
+                Err(error) if in_doubt.passes(&error) => continue,
+                kinship => kinship?,
+            };
+            if kinship == Kinship::Alike && !self.has_copied(&resident, to)? {
                 return Err(alike(&resident, to, how));
             }
         }

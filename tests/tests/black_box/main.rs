@@ -49,6 +49,7 @@ mod telling;
 mod thick;
 mod timed;
 mod transfers;
+mod unknown_exports;
 mod unplugging;
 mod vms;
 mod vms_of_libvirt;

@@ -37,7 +37,9 @@
 //!
 //! # What cannot be told
 //!
-//! A disk that has only zeroes from any other; two disks that were cloned from one image,
+//! As long as no witness counts that is not zeroes, nothing proves the same export: whoever
+//! knows the other disks is asked then ([`Witnesses::strength`]). A disk that has only zeroes
+//! cannot be told from any other; nor can two disks that were cloned from one image,
 //! where more than one witness in [`BY_ACCIDENT`] is in what they have in common.
 
 use std::collections::hash_map::DefaultHasher;

@@ -29,7 +29,9 @@ use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
 use crate::disk::{Disk, Placed};
 use crate::export::vhost::{Served, Server};
-use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec, Opened};
+use crate::image::{
+    self, Budget, Cx, HeldFile, Image, ImageSpec, Opened, VouchFor, Voucher,
+};
 use crate::io::{self, IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::Mailbox;
@@ -142,6 +144,7 @@ impl Engine {
             descriptors: config.descriptors,
             keep: config.keep.clone(),
             classes: Classes::default(),
+            voucher: Voucher::default(),
             epoch: Instant::now(),
         });
         let (mut choice, mut first) = (config.io, None);
@@ -165,6 +168,11 @@ impl Engine {
         }
         inner.kind = first.ok_or(EngineError::Stopped)?;
         Ok(Engine(Arc::new(inner)))
+    }
+
+    /// Asks this one about exports that nobody knows, from now on.
+    pub fn appoint_voucher(&self, voucher: VouchFor) {
+        self.0.shared.voucher.appoint(voucher);
     }
 
     /// The way to the kernel that was taken.

@@ -33,6 +33,7 @@ mod openers;
 #[cfg(test)]
 mod rig;
 mod shaped;
+mod voucher;
 mod writers;
 
 use std::fmt;
@@ -57,6 +58,8 @@ pub(crate) use lease::{Lease, Leased};
 pub use lock::is_used;
 pub(crate) use nbd::Memory;
 pub use openers::{Opener, opened_by_others};
+pub(crate) use voucher::Voucher;
+pub use voucher::{VouchFor, Vouched};
 pub(crate) use writers::written_by_others;
 
 /// How to open an image.
@@ -75,6 +78,8 @@ pub enum ImageSpec {
 
 /// What all objects of a reactor share.
 pub(crate) struct Cx {
+    /// Who is asked about exports that nobody knows.
+    pub(crate) voucher: Voucher,
     pub(crate) io: Box<dyn Io>,
     pub(crate) timers: Timers,
     pub(crate) buffers: Pool,

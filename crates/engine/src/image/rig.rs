@@ -73,6 +73,7 @@ impl Rig {
         let io = Box::new(NoIo);
         let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
         let mut cx = Cx {
+            voucher: Default::default(),
             io,
             timers,
             buffers,

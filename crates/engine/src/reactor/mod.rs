@@ -108,6 +108,7 @@ impl Reactor {
         let qos = Qos::new(number, shared.classes.migration());
         let now = Nanos(0);
         let cx = Cx {
+            voucher: shared.voucher.clone(),
             io,
             timers,
             buffers,

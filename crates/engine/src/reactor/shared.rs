@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::Reactor;
 use crate::classes::Classes;
 use crate::directory::Directory;
+use crate::image::Voucher;
 use crate::mailbox::Mailbox;
 
 /// Clients that did not get in, since the start.
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) descriptors: i32,
     pub(crate) keep: Option<Arc<OwnedFd>>,
     pub(crate) classes: Classes,
+    pub(crate) voucher: Voucher,
     /// When time begins. One for all: a datastore's images on several reactors share
     /// its budget, which is kept in moments.
     pub(crate) epoch: Instant,

@@ -83,6 +83,7 @@ fn reactor(memory: usize) -> ManuallyDrop<Reactor> {
         unlocked: AtomicBool::new(false),
         descriptors: i32::MAX,
         keep: None,
+        voucher: Default::default(),
         classes: Classes::default(),
         epoch: Instant::now(),
     };

@@ -68,8 +68,19 @@ fn rig(align: Option<u32>) -> Rig {
     let (io, qos) = (Box::new(kernel), Qos::new(0, Arc::default()));
     let newcomers = Pool::new(1 << 20).unwrap();
     let links = Pool::new(1 << 20).unwrap();
-    let mut cx =
-        Cx { io, timers, buffers, newcomers, links, zeroes, now, finished, lent: 0, qos };
+    let mut cx = Cx {
+        voucher: Default::default(),
+        io,
+        timers,
+        buffers,
+        newcomers,
+        links,
+        zeroes,
+        now,
+        finished,
+        lent: 0,
+        qos,
+    };
     let named = tempfile::NamedTempFile::new().unwrap();
     let file = || Stored::new(named.reopen().unwrap(), &Arc::default(), true);
     let seek = Arc::new(file());

@@ -52,6 +52,8 @@ pub(crate) enum ConnectError {
         super::examine::EXAMINATION.as_secs()
     )]
     Unexamined,
+    #[error("{0}")]
+    Unclear(String),
 }
 
 /// A connection that is past its handshake.

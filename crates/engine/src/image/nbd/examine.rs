@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use sterna_core::ByteRange;
 use sterna_core::durability::{Content, Question};
 use sterna_nbd::client::{Parsed, ReadPieces, ReplyLimits};
-use sterna_nbd::{Command, ReplyHead};
+use sterna_nbd::{Command, ReplyHead, Uri};
 
 use super::connect::{ConnectError, Connected, Stream};
+use crate::image::{Vouched, Voucher};
 use crate::sidecar::trailer::TRAILER_LEN;
 
 /// How long all of it may take. A disk that was spun down takes about ten seconds to wake,
@@ -23,7 +24,7 @@ const GLANCE: Duration = Duration::from_millis(250);
 
 /// What is to be read over a new connection.
 pub(super) struct Examination {
-    /// Where the sidecar is.
+    /// Where the sidecar is, or that of another disk would be.
     pub(super) sidecar: Option<u64>,
     pub(super) questions: Vec<Question>,
 }
@@ -35,6 +36,8 @@ pub(super) struct Examined {
     pub(super) sidecar: Option<Vec<u8>>,
     /// The witnesses that can be read.
     pub(super) answers: Vec<(Question, Content)>,
+    /// Why it is another disk's place, if somebody who was asked says so.
+    pub(super) vouched: Result<(), String>,
 }
 
 /// Reads it. Ends early when `over` becomes true.
@@ -53,7 +56,25 @@ pub(super) fn examine(
         .zip(read)
         .filter_map(|(question, bytes)| Some((question, Content::of(&bytes?))))
         .collect();
-    Ok(Examined { connected, sidecar, answers })
+    Ok(Examined { connected, sidecar, answers, vouched: Ok(()) })
+}
+
+impl Examined {
+    /// The same with what the voucher says, if there is one to be asked.
+    pub(super) fn vouched_for(
+        mut self,
+        voucher: Option<&Voucher>,
+        uri: &Uri,
+    ) -> Result<Examined, ConnectError> {
+        match voucher.map_or(Vouched::Fine, |voucher| voucher.ask(uri)) {
+            Vouched::Fine => Ok(self),
+            Vouched::Another(reason) => {
+                self.vouched = Err(reason);
+                Ok(self)
+            }
+            Vouched::Unclear(reason) => Err(ConnectError::Unclear(reason)),
+        }
+    }
 }
 
 /// The range of a sidecar.

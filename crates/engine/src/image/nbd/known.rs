@@ -12,8 +12,8 @@
 
 use std::sync::Arc;
 
-use sterna_core::Nanos;
 use sterna_core::durability::{STRETCH, Standing, WITNESSES};
+use sterna_core::{DiskId, Nanos};
 
 use super::examine::{Examination, Examined};
 use super::flight::{Flight, changes};
@@ -120,14 +120,30 @@ impl NbdImage {
     /// What is to be read over a new connection.
     pub(super) fn examination(&self) -> Examination {
         let sidecar = self.sidecar.as_ref().map(|(at, _)| *at);
+        let sidecar = sidecar.or_else(|| trailer::offset(self.capacity, 0));
         Examination { sidecar, questions: self.witnesses.questions() }
+    }
+
+    /// Whether nothing says that what answers next is the same export: it has no sidecar,
+    /// and nothing that was read there is known to be durable.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.sidecar.is_none() && self.witnesses.strength() == 0
+    }
+
+    /// Whether somebody who knows the other disks is to be asked about a new connection. One
+    /// beside others that are up leads where they lead.
+    pub(super) fn needs_voucher(&self) -> bool {
+        self.is_unknown() && !self.is_in_reach()
     }
 
     /// What a new connection leads to; of another export, why it is that.
     pub(super) fn recognise(&mut self, examined: &Examined) -> Result<Standing, String> {
-        if let (Some((_, known)), Some(bytes)) = (&self.sidecar, &examined.sidecar) {
-            is_of(known, bytes)?;
+        match (&self.sidecar, &examined.sidecar) {
+            (Some((_, known)), Some(bytes)) => is_of(known, bytes)?,
+            (None, Some(bytes)) if self.is_unknown() => is_of_nobody(bytes, self.left)?,
+            _ => {}
         }
+        examined.vouched.clone()?;
         match self.witnesses.judge(&examined.answers) {
             Standing::Another { read } => Err(format!(
                 "of {read} places that Sterna remembers, (nearly) none holds what it held"
@@ -166,7 +182,20 @@ impl NbdImage {
     pub(super) fn remember(&self) -> Memory {
         let mut witnesses = self.witnesses.clone();
         witnesses.lost();
-        Memory { sidecar: self.sidecar.clone(), witnesses: Arc::new(witnesses) }
+        let (sidecar, left) = (self.sidecar.clone(), self.left);
+        Memory { sidecar, left, witnesses: Arc::new(witnesses) }
+    }
+}
+
+/// Whether these bytes, of an export without a sidecar, are none, or one that a disk has
+/// `left` there: what is there is the disk's own, which nobody knows yet.
+fn is_of_nobody(bytes: &[u8], left: Option<DiskId>) -> Result<(), String> {
+    let read = <&Trailer>::try_from(bytes).ok().map(trailer::read);
+    match read {
+        Some(Ok(found)) if left != Some(found.id) => {
+            Err(format!("it is the image of disk {}", found.name))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -188,8 +217,6 @@ fn is_of(known: &Identity, bytes: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use sterna_core::DiskId;
-
     use super::*;
     use crate::sidecar::trailer::TRAILER_LEN;
 

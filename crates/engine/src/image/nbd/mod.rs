@@ -118,6 +118,8 @@ pub(crate) struct OpenedNbd {
     size: u64,
     /// Where its sidecar is on the export, and what it says.
     sidecar: Option<(u64, Identity)>,
+    /// The disk whose sidecar is where this disk's own bytes are: it was there before.
+    left: Option<DiskId>,
     /// What the image before this one is known by.
     memory: Option<Memory>,
 }
@@ -126,6 +128,7 @@ pub(crate) struct OpenedNbd {
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     sidecar: Option<(u64, Identity)>,
+    left: Option<DiskId>,
     witnesses: Arc<Witnesses>,
 }
 
@@ -148,8 +151,8 @@ impl OpenedNbd {
         }
         let (uri, crew) = (uri.clone(), Arc::clone(crew));
         let size = connected.negotiated.session.size;
-        let (line, sidecar, memory) = (None, None, None);
-        Ok(OpenedNbd { uri, crew, connected, line, size, sidecar, memory })
+        let (line, sidecar, left, memory) = (None, None, None, None);
+        Ok(OpenedNbd { uri, crew, connected, line, size, sidecar, left, memory })
     }
 }
 
@@ -171,13 +174,20 @@ impl Opened for OpenedNbd {
     fn belong(&mut self, disk: DiskId, size: u64) -> Result<(), OpenError> {
         self.size = size;
         let capacity = self.connected.negotiated.session.size;
-        let Some(at) = trailer::offset(capacity, size) else { return Ok(()) };
+        let own = trailer::offset(capacity, size);
+        let Some(at) = own.or_else(|| trailer::offset(capacity, 0)) else {
+            return Ok(());
+        };
         let never = AtomicBool::new(false);
         let read = examine::read(&mut self.connected, &[examine::trailer(at)], &never);
         let read = read.map_err(|error| OpenError::new(&self.uri, error))?;
         let bytes = read.into_iter().next().flatten();
         let bytes = bytes.as_deref().and_then(|bytes| <&Trailer>::try_from(bytes).ok());
         match bytes.map(trailer::read) {
+            Some(Ok(found)) if own.is_none() => {
+                self.left = Some(found.id);
+                Ok(())
+            }
             Some(Ok(found)) if found.id != disk => {
                 let name = found.name;
                 let reason = format!("the export has the image of disk {name}");
@@ -240,6 +250,10 @@ struct NbdImage {
     leaving: Alarm,
     /// Where the sidecar is, and what it said.
     sidecar: Option<(u64, Identity)>,
+    /// The disk whose sidecar was where this disk's own bytes are.
+    left: Option<DiskId>,
+    /// How many bytes the export has.
+    capacity: u64,
     witnesses: Witnesses,
     looks: Looks,
     /// Since when another export answers.
@@ -252,14 +266,18 @@ struct NbdImage {
 
 impl NbdImage {
     fn start(opened: OpenedNbd, cx: &mut Cx, id: ImageId) -> NbdImage {
-        let OpenedNbd { uri, crew, connected, line, size, sidecar, memory } = opened;
+        let OpenedNbd { uri, crew, connected, line, size, sidecar, mut left, memory } =
+            opened;
         let session = connected.negotiated.session;
         let several = session.flags.has(TransmissionFlags::CAN_MULTI_CONN);
         let links = if several { LINKS } else { 1 };
         let told = connected.negotiated.block_sizes_told;
         let is_known = memory.is_some();
         let (sidecar, mut witnesses) = match memory {
-            Some(known) => (sidecar.or(known.sidecar), (*known.witnesses).clone()),
+            Some(known) => {
+                left = known.left;
+                (sidecar.or(known.sidecar), (*known.witnesses).clone())
+            }
             None => (sidecar, Witnesses::new(size, cx.now.0)),
         };
         if line.as_ref().is_some_and(Line::follows_a_loss) {
@@ -286,6 +304,8 @@ impl NbdImage {
             inherits,
             leaving: Alarm::default(),
             sidecar,
+            left,
+            capacity: session.size,
             witnesses,
             looks: Looks::default(),
             another: None,

@@ -136,9 +136,11 @@ impl NbdImage {
         link.outcome = Outcome::default();
         let (outcome, uri) = (link.outcome.clone(), self.uri.clone());
         let (examination, over) = (self.examination(), Arc::clone(&self.over));
+        let voucher = self.needs_voucher().then(|| cx.voucher.clone());
         let job = move || {
             let result = connect(&uri);
             let result = result.and_then(|it| examine(it, &examination, &over));
+            let result = result.and_then(|it| it.vouched_for(voucher.as_ref(), &uri));
             if let Ok(mut slot) = outcome.lock() {
                 *slot = Some(result);
             }

@@ -53,6 +53,7 @@ impl Rig {
         let (timers, finished) = (Timers::default(), Vec::new());
         let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
         let mut cx = Cx {
+            voucher: Default::default(),
             io,
             timers,
             buffers,

@@ -1,0 +1,82 @@
+//! Whether a place that was in use is still none of another disk's, where the place itself
+//! cannot tell: asked before it is used again.
+//!
+//! - **An export whose connections are all lost**, and of which nothing is known to be durable
+//!   (`sterna_engine` asks): whatever answers there is compared with the places of all other
+//!   disks, as before a move (`twins`). Nothing is written.
+//! - **The destination of a move that is taken up again**: the same. No tracers are written
+//!   there: a kill would leave them in what counts as copied.
+//!
+//! A disk's own other place is left out: a copy is alike.
+//!
+//! **In doubt.** If another disk's place does not answer, it cannot be compared. A copy that
+//! has lost its export then waits. A disk that clients use does not: their requests would wait
+//! for the place of another disk, which may be gone for good. Nor does a move that is taken up
+//! again: `fingerprints` knows other disks also while they are away.
+//!
+//! **What is not found**: another disk's place that has only zeroes; clones.
+
+use std::sync::{Arc, Weak};
+
+use sterna_api::{ErrorCode, Result};
+use sterna_core::DiskId;
+use sterna_engine::Vouched;
+use sterna_engine::datastore::Location;
+
+use crate::Storage;
+use crate::handle::DatastoreHandle;
+use crate::twins::InDoubt;
+
+impl Storage {
+    /// Answers for exports that the engine does not know.
+    pub fn vouch(self: &Arc<Self>) {
+        let storage: Weak<Storage> = Arc::downgrade(self);
+        self.engine.appoint_voucher(Box::new(move |uri| {
+            let Some(storage) = storage.upgrade() else {
+                return Vouched::Unclear("the daemon stops".into());
+            };
+            storage.vouch_for(&Location::Nbd(uri.clone()))
+        }));
+    }
+
+    fn vouch_for(&self, location: &Location) -> Vouched {
+        let mut handles = self.all_handles().into_iter();
+        let Some(on) = handles.find(|it| it.record().location == *location) else {
+            return Vouched::Fine;
+        };
+        let told = self.owners(&on).and_then(|(owners, in_doubt)| {
+            self.check_is_no_twin_of_others(&on, &on.get()?, &owners, in_doubt)
+        });
+        match told {
+            Ok(()) => Vouched::Fine,
+            Err(error) if error.code == ErrorCode::InUse => {
+                Vouched::Another(error.message)
+            }
+            Err(error) => Vouched::Unclear(error.message),
+        }
+    }
+
+    /// The disks that are, or have a copy, on a device or server; and what follows if that
+    /// cannot be compared with the place of another disk.
+    fn owners(&self, on: &DatastoreHandle) -> Result<(Vec<DiskId>, InDoubt)> {
+        let disks = self.store.disks()?.into_iter();
+        let mut owners: Vec<DiskId> =
+            disks.filter(|it| it.datastore == on.name()).map(|it| it.id).collect();
+        let in_doubt = if owners.is_empty() { InDoubt::Refuse } else { InDoubt::Pass };
+        let moves = self.store.migrations()?.into_iter();
+        let copies = moves.filter(|it| !it.step.ended() && it.to.datastore == on.name());
+        owners.extend(copies.map(|it| it.disk));
+        Ok((owners, in_doubt))
+    }
+
+    /// Refuses the destination of a move that was under way, if another disk, or the copy of
+    /// another move, is there.
+    pub fn check_is_still_free(&self, to: &DatastoreHandle, disk: DiskId) -> Result<()> {
+        if to.is_shared() {
+            return Ok(());
+        }
+        let _placing = self.placing(to);
+        let store = to.get()?;
+        self.check_is_no_twin_of_others(to, &store, &[disk], InDoubt::Pass)
+    }
+}
