@@ -54,7 +54,7 @@ fn two_addresses_of_one_server_are_one_place() {
 #[test]
 fn two_servers_over_one_file_are_one_place() {
     let Some((stage, server)) = stage() else { return };
-    // This machine's own list of open files would tell, so the disk does not fill them.
+    // This host's own list of open files would tell, so the disk does not fill them.
     let other = Nbdkit::on_file(&stage.scratch, "two", server.file(), &[]);
     stage.datastore("two", other.location());
     nothing_goes_to(&stage, "two");
