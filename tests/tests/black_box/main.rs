@@ -51,3 +51,4 @@ mod transfers;
 mod unplugging;
 mod vms;
 mod vms_of_libvirt;
+mod widths;

@@ -111,8 +111,9 @@ its own and removes this one at its end, unless --keep-source is given.";
 
 /// What is said of one that was allocated in full.
 const THICK: &str = "\
-All of it is allocated, so it is a thick disk: its image keeps that room, and has it
-wherever the disk is moved (`sterna migrate --provision thin` gives it up).
+All of it is allocated, so it is a thick disk: its image keeps that room, and
+has it wherever the disk is moved (`sterna migrate --provision thin` gives it
+up).
 ";
 
 /// How much room an image takes before anything is written to it.
@@ -213,7 +214,7 @@ pub(crate) fn run(
         DiskCommand::QemuArgs(NameArg { name }) => {
             let (disk, device) = with_device(link, &name)?;
             let ways = qemu::ways(&disk, device.as_deref());
-            output.answer(&ways, |ways| qemu::show(ways))
+            output.to_paste(&ways, |ways| qemu::show(ways))
         }
     }
 }
