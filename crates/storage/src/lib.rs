@@ -26,6 +26,7 @@ pub mod lookout;
 pub mod marks;
 mod newer;
 mod own_disk;
+mod placements;
 pub mod places;
 mod probes;
 mod profile;
@@ -57,6 +58,7 @@ use self::disks::Served;
 use self::gate::Gate;
 use self::handle::DatastoreHandle;
 use self::lookout::Lookout;
+use self::placements::Placements;
 use self::places::DaemonPlaces;
 pub use self::sampler::sampling;
 pub use self::user::DiskUser;
@@ -91,6 +93,8 @@ pub struct Storage {
     pub users: Users<dyn DiskUser>,
     /// Whoever looks whether a device or a server is free holds this (`own_disk`).
     placing: Mutex<()>,
+    /// Disks whose image is being made, and which are not recorded yet.
+    placements: Placements,
     /// Dropped last, with the last share of the storage.
     _held: mpsc::Sender<StorageInUse>,
 }
@@ -125,6 +129,7 @@ impl Storage {
             lookout: Lookout::new(),
             users: Users::default(),
             placing: Mutex::default(),
+            placements: Placements::default(),
             _held: held,
         }
     }

@@ -124,7 +124,9 @@ impl Storage {
             (!handle.is_shared()).then_some(handle)
         };
         let mut all = Vec::new();
-        for disk in self.store.disks()? {
+        // One that is recorded meanwhile is there twice, and not never.
+        let placed = self.placements.all();
+        for disk in placed.into_iter().chain(self.store.disks()?) {
             let Some(on) = find(&disk.datastore) else { continue };
             all.push(Resident { disk: disk.id, name: disk.name, size: disk.size, on });
         }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use sterna_tests::images::write_image;
+use sterna_tests::images::{allocated, write_image};
 use sterna_tests::places::Loop;
 use sterna_tests::programs;
 use sterna_tests::servers::{Bindfs, Nbdkit};
@@ -116,6 +116,34 @@ fn two_disks_are_not_made_at_two_addresses_of_one_empty_place() {
     refused.fails_with(&["two and one are one place", "disk x"]);
     let bytes = std::fs::read(server.file()).expect("read the place");
     assert!(bytes.iter().all(|byte| *byte == 0), "nothing is left of what was written");
+}
+
+/// The disk fills its place, so no sidecar there says that it is taken.
+#[test]
+fn a_disk_that_is_being_filled_with_zeroes_has_its_place_already() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    // So slow that it is being filled for as long as the others are looked at.
+    let slow = ["--filter=delay", "wdelay=500ms"];
+    let server = Nbdkit::on_new_file(&stage.scratch, "one", 16 * MIB, &slow);
+    let tunnel = Tunnel::to(server.socket(), &stage.scratch);
+    stage.datastore("one", server.location());
+    stage.datastore("two", tunnel.uri(""));
+    let _free = stage.nbd_server("three", 16 * MIB, &[]);
+    let line = "disk create x --size 16M --on one --provision thick-zeroed";
+    let mut filling = stage.daemon.piped(line);
+    until("it to be filled", seconds(20), || {
+        (allocated(server.file()) > 0).then_some(())
+    });
+    stage.daemon.sterna("disk create y --size 16M --on two").fails_with(&[
+        "datastore",
+        "two",
+        "choose another datastore",
+    ]);
+    // Nobody else waits for it.
+    stage.daemon.sterna("disk create z --size 16M --on three").ok();
+    assert!(filling.try_wait().expect("ask for it").is_none(), "it was filled meanwhile");
+    assert!(filling.wait().expect("wait for it").success());
+    assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(2));
 }
 
 #[test]
