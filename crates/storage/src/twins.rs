@@ -321,7 +321,7 @@ fn alike(resident: &Resident, to: &DatastoreHandle, how: Use) -> Error {
              a copy of the disk, create a disk on an empty place, and copy the bytes into it"
         ),
     };
-    Error::in_use(message).hint(hint)
+    Error::invalid(message).hint(hint)
 }
 
 #[cfg(test)]

@@ -118,6 +118,30 @@ fn two_disks_are_not_made_at_two_addresses_of_one_empty_place() {
     assert!(bytes.iter().all(|byte| *byte == 0), "nothing is left of what was written");
 }
 
+/// No wait makes two places of one: the plan says so at once, and what to do.
+#[test]
+fn a_plans_move_to_another_address_of_the_disks_place_fails_and_is_not_tried_again() {
+    let Some((stage, server)) = stage() else { return };
+    let tunnel = Tunnel::to(server.socket(), &stage.scratch);
+    stage.datastore("two", tunnel.uri(""));
+    let (id, _) = stage.daemon.plan_evacuation("one --to two --space 100%");
+    stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    // What may pass is tried again after 10 s.
+    let plan = stage
+        .daemon
+        .wait_for_plan(id, "its end", seconds(8), |plan| plan["ended"].is_number());
+    let one = &plan["moves"][0];
+    assert_eq!(
+        (&one["state"], &one["attempts"]),
+        (&"failed".into(), &1.into()),
+        "{one:#}"
+    );
+    let why = one["problem"].as_str().expect("why");
+    assert!(why.contains("holds the bytes of disk db"), "{why}");
+    assert!(why.contains("sterna datastore remove two"), "{why}");
+    assert_eq!(stage.daemon.disk("db")["datastore"], "one");
+}
+
 /// The disk fills its place, so no sidecar there says that it is taken.
 #[test]
 fn a_disk_that_is_being_filled_with_zeroes_has_its_place_already() {
