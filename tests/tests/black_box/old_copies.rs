@@ -360,18 +360,44 @@ fn an_old_image_that_was_written_after_the_move_stays() {
 fn a_datastore_that_is_one_image_has_no_list() {
     let Some(stage) = Stage::given(&["nbdkit"]) else { return };
     let _server = stage.nbd_server("remote", 16 * MIB, &[]);
-    for line in ["datastore images remote", "datastore remove-image remote a.raw"] {
-        stage
-            .daemon
-            .sterna(line)
-            .fails_with(&["not a directory", "datastore show remote"]);
-    }
+    let list = stage.daemon.sterna("datastore images remote");
+    list.fails_with(&["not a directory", "datastore show remote"]);
     stage.daemon.sterna("datastore images nowhere").fails_with(&["no datastore nowhere"]);
     let said = stage.daemon.sterna("datastore images there").ok().stdout;
     assert!(said.contains("There are no images"), "{said}");
     for name in ["../web.raw", ".sterna-datastore", "/etc/passwd"] {
         let answer = stage.daemon.sterna(&format!("datastore remove-image here {name}"));
         assert_eq!(answer.code, 1, "{}", answer.stderr);
+    }
+}
+
+/// What is to be done next is done, and frees the export.
+#[test]
+fn of_an_export_no_image_is_removed_and_each_refusal_says_what_to_do() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let daemon = &stage.daemon;
+    let refused = |parts: &[&str]| {
+        let whole = "datastore remote is not a directory: as a whole it is";
+        let answer = daemon.sterna("datastore remove-image remote web.raw");
+        answer.fails_with(&[&[whole], parts].concat())
+    };
+    // Exactly, so that the sidecar is elsewhere; and with room for it.
+    for size in [8 * MIB, 16 * MIB] {
+        let server = stage.nbd_server("remote", size, &[]);
+        refused(&["no image of Sterna", "is free for a disk"]);
+        daemon.sterna("disk create web --size 8M --on remote").ok();
+        refused(&["the image of disk web", "sterna migrate web --to DATASTORE"]);
+        daemon.sterna("migrate web --to here --keep-source").ok();
+        let location = server.location();
+        refused(&["the old copy of disk web", &format!("--on remote {location}")]);
+        daemon.sterna("disk create log --size 8M --on remote").fails_with(&["remote"]);
+        daemon.sterna(&format!("disk import old --on remote {location}")).ok();
+        daemon.sterna("disk remove old --delete-image").ok();
+        refused(&["no image of Sterna"]);
+        daemon.sterna("disk create log --size 8M --on remote").ok();
+        for line in ["disk remove log", "disk remove web", "datastore remove remote"] {
+            daemon.sterna(line).ok();
+        }
     }
 }
 
