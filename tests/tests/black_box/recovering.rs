@@ -130,7 +130,7 @@ fn which_of_two_copies_is_right_is_not_guessed() {
         is_left(
             &stage.daemon.json(line),
             &ours,
-            "Sterna cannot tell which image is right",
+            "Sterna cannot tell which image of disk a is right",
         );
     }
     assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
@@ -319,12 +319,12 @@ fn an_image_that_cannot_be_read_may_be_newer_than_the_one_that_can() {
     fs::write(&new, &stale).expect("tear the newer one");
     add_datastores(&stage);
     let file = stage.here.join("a.raw");
-    is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar away");
+    is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar to another");
     fs::write(&new, &good).expect("put the sidecar back");
     is_left(
         &stage.daemon.json("disk recover"),
         &file,
-        "Sterna cannot tell which image is right",
+        "Sterna cannot tell which image of disk a is right",
     );
     fs::remove_file(&new).expect("take the sidecar away");
     stage.daemon.sterna("disk recover").ok();

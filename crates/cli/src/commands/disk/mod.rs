@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use sterna_api::{
     AttachDisk, CreateDisk, CreatedDisk, Disk, DiskActivity, ErrorCode, ImageFate,
-    ImportDisk, Provision, RecoverDisks, RemovedDisk,
+    ImportDisk, Provision, RemovedDisk,
 };
 use sterna_console::connect::{Failure, Link};
 use sterna_console::format::{bytes, count, iops, rate, response};
@@ -52,16 +52,17 @@ pub(crate) enum DiskCommand {
     List,
     /// Show one disk
     Show(NameArg),
-    /// Recover disks from their images after the state was lost
+    /// Recover disks from their images after the state directory was lost
     ///
-    /// Sterna takes the newest active image of each disk, and gives a reason for every
-    /// other image.
+    /// Before: make sure that no other Sterna serves these images, and add all datastores.
+    /// Sterna makes the newest active image of each disk a disk again, with its old name,
+    /// and copies and deletes nothing. For every other image Sterna prints the reason.
     Recover {
-        /// Recover only images on this datastore; images on other datastores are still
-        /// read
+        /// Recover only disks whose image is on this datastore; Sterna still reads all
+        /// datastores, because another one may have a newer image
         #[arg(long, value_name = "DATASTORE")]
         on: Option<String>,
-        /// Print what would be done, and change nothing
+        /// Print what Sterna would do, and change nothing: try this first
         #[arg(long)]
         dry_run: bool,
     },
@@ -171,12 +172,7 @@ pub(crate) fn run(
                 link.ask(async |client| Ok(client.import_disk(&request).await?))?;
             output.answer(&disk, imported)
         }
-        DiskCommand::Recover { on, dry_run } => {
-            let request = RecoverDisks { datastore: on, dry_run };
-            let done =
-                link.ask(async |client| Ok(client.recover_disks(&request).await?))?;
-            output.answer(&done, |done| recovery::show(done, output))
-        }
+        DiskCommand::Recover { on, dry_run } => recovery::run(on, dry_run, link, output),
         DiskCommand::List => {
             let all = link.ask(async |client| Ok(client.disks().await?))?;
             output.answer(&all, |all| list(all, output))
