@@ -141,3 +141,22 @@ fn a_vm_of_libvirts_uses_a_disk_over_vhost_user_across_a_restart_and_a_move() {
     let status = stage.daemon.sterna("status").ok().stdout;
     assert!(!status.contains("reconnect"), "libvirt's QEMU reconnects: {status}");
 }
+
+#[test]
+fn where_libvirt_does_not_run_it_is_said_what_to_install_or_to_start() {
+    let mut stage = Stage::new();
+    let says = "error: failed to connect to the hypervisor
+error: Failed to connect socket to '/run/libvirt/libvirt-sock': No such file or directory";
+    let script = format!("#!/bin/sh\necho \"{says}\" >&2\nexit 1\n");
+    stage.daemon.stop();
+    stage.daemon.use_instead(&stage.scratch, "virsh", &script);
+    stage.daemon.restart();
+    let refused = stage.daemon.sterna("vm add web --libvirt qemu:///system");
+    refused.fails_with(&[
+        "Failed to connect socket",
+        "Sterna added nothing",
+        "systemctl start libvirtd",
+        "libvirt-daemon-system",
+    ]);
+    assert_eq!(stage.daemon.json("vm list").as_array().map(Vec::len), Some(0));
+}
