@@ -76,7 +76,11 @@ impl Moves {
         let one = one_move(bytes, disk.size, request.verify, work, terms);
         let learned = self.learned(&from, &to)?;
         let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
-            return Err(not_known(&from, &to, &self.copies_seen(&from, &to)?, &one));
+            let mut error = not_known(&from, &to, &self.copies_seen(&from, &to)?, &one);
+            for what in unasked {
+                error.message.push_str(&format!("; nor is it known {what}"));
+            }
+            return Err(error);
         };
         let week = Week::new(self.storage.store.hours(disk.id)?);
         let predicted = match at {
