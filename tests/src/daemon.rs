@@ -104,7 +104,7 @@ impl Daemon {
             .arg("--json")
             .arg("--socket")
             .arg(&self.socket)
-            // What is installed on this machine has a file that is not for this one.
+            // What is installed on this host has a file that is not for this one.
             .args(["serve", "--config", "/dev/null", "--state"])
             .arg(&self.state)
             .arg("--nbd-socket")

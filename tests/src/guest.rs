@@ -1,4 +1,4 @@
-//! A virtual machine with a real Linux and a real database.
+//! A VM with a real Linux and a real database.
 //!
 //! `tests/guest` says what it is made of, how it boots, and how it brings up PostgreSQL
 //! on three disks, [`DISKS`]. It is made once, which takes minutes and a network, and
@@ -23,7 +23,7 @@ use crate::wait::{seconds, until};
 /// The disks that the guest's database is on, by their serial numbers.
 pub const DISKS: [&str; 3] = ["data", "index", "wal"];
 /// How long a guest may be silent while it boots, or does one thing: an emulated one,
-/// on a machine that has other work.
+/// on a host that has other work.
 const SILENCE: Duration = seconds(120);
 /// Its memory: little, so that the disks are asked.
 const MEMORY: &str = "512M";
@@ -37,7 +37,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A machine that runs.
+/// A VM that runs.
 pub struct Guest {
     _turn: MutexGuard<'static, ()>,
     child: Child,

@@ -26,7 +26,6 @@ pub mod http;
 pub mod images;
 pub mod libvirt;
 pub mod lines;
-pub mod machines;
 pub mod metrics;
 mod migration;
 pub mod parts;
@@ -42,6 +41,7 @@ pub mod steps;
 pub mod terminal;
 pub mod transfer;
 pub mod tunnel;
+pub mod vms;
 pub mod wait;
 
 pub use checker::{Checker, Options as CheckerOptions};

@@ -1,4 +1,4 @@
-//! A real libvirt, and a machine that it owns.
+//! A real libvirt, and a VM that it owns.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::wait::{seconds, until};
 /// The libvirt that tests use.
 pub const URI: &str = "qemu:///system";
 
-/// Where libvirt's helper for the output of machines listens.
+/// Where libvirt's helper for the output of VMs listens.
 const LOG_SOCKET: &str = "/run/libvirt/virtlogd-sock";
 
-/// Starts libvirt with machines that run as root, wherever that is not so already. Where
+/// Starts libvirt with VMs that run as root, wherever that is not so already. Where
 /// root may use KVM and libvirt's own user may not, libvirt does not believe what it found
 /// out about QEMU, and looks again each time it is asked, which takes it minutes.
 const AS_ROOT: &str = r#"
@@ -74,7 +74,7 @@ fn answers() -> bool {
     programs::attempt("virsh", ["-c", URI, "list"]).0
 }
 
-/// A machine of libvirt's, there until it is dropped.
+/// A VM of libvirt's, there until it is dropped.
 pub struct Domain {
     name: String,
 }

@@ -16,7 +16,7 @@ const FOR_METADATA: u64 = 256 << 10;
 /// Stops the file system at `sys.argv[1]` without writing its log: `FS_IOC_SHUTDOWN` with
 /// `FS_SHUTDOWN_FLAGS_NOLOGFLUSH`, which ext4 and XFS know.
 ///
-/// `xfs_io -c shutdown` asks the same, but it looks at every mount of the machine first,
+/// `xfs_io -c shutdown` asks the same, but it looks at every mount of the host first,
 /// and waits wherever a file system in user space (another test's) does not answer.
 const SHUT_DOWN: &str = "import fcntl, os, struct, sys; \
     fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))";

@@ -211,7 +211,7 @@ impl Drop for Bindfs {
 }
 
 /// QEMU as a client in the middle: `qemu-storage-daemon` opens our disk with
-/// its NBD driver and `reconnect-delay`, as a virtual machine does, and offers
+/// its NBD driver and `reconnect-delay`, as a VM does, and offers
 /// it to a client of ours.
 pub struct QemuClient {
     socket: PathBuf,

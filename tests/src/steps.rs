@@ -17,7 +17,7 @@ use crate::daemon::{Daemon, send_signal};
 use crate::programs::command;
 use crate::wait::{seconds, until};
 
-/// The calls that change something on a disk; some of them only some machines have.
+/// The calls that change something on a disk; some of them only some hosts have.
 const CALLS: &str = "fsync,fdatasync,sync_file_range,pwrite64,pwritev,pwritev2,write,\
                      copy_file_range,?unlink,unlinkat,?rename,?renameat,renameat2,?link,\
                      linkat,ftruncate,fallocate,openat";

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::between::Between;
-use crate::machines::{Machine, is_written, number_on, write_guest};
 use crate::stage::{MIB, Stage};
+use crate::vms::{Vm, is_written, number_on, write_guest};
 use crate::wait::{seconds, until};
 
 /// What is wrong is said within this.
@@ -27,7 +27,7 @@ pub struct Setting {
     /// Its daemon, and directories.
     pub stage: Stage,
     /// The QEMU that it runs in at first.
-    pub source: Machine,
+    pub source: Vm,
     /// What is seen of what it writes.
     pub watched: Watched,
     /// Its disk.
@@ -70,7 +70,7 @@ impl Watched {
 }
 
 impl Setting {
-    /// With the machine known by its socket, or by one that leads to it.
+    /// With the VM known by its socket, or by one that leads to it.
     pub fn new(between: bool) -> Option<(Setting, Option<Between>)> {
         let stage = Stage::given(&["qemu-system-x86_64"])?;
         let image = stage.here.join("web.raw");
@@ -78,7 +78,7 @@ impl Setting {
         let line = format!("disk import web --on here {}", image.display());
         stage.daemon.sterna(&line).ok();
         let nbd = stage.daemon.nbd_socket();
-        let source = Machine::start_on_export(&stage.scratch, "web", nbd, "web", &[]);
+        let source = Vm::start_on_export(&stage.scratch, "web", nbd, "web", &[]);
         Some(Setting::known(stage, source, image, between))
     }
 
@@ -89,14 +89,14 @@ impl Setting {
         write_guest(&image, 64 * MIB, 8 * MIB);
         let people = stage.scratch.socket(PEOPLE);
         let more = ["-qmp", &format!("unix:{},server=on,wait=off", people.display())];
-        let source = Machine::start(&stage.scratch, "web", &image, "raw", &more);
+        let source = Vm::start(&stage.scratch, "web", &image, "raw", &more);
         Some(Setting::known(stage, source, image, false).0)
     }
 
     /// Once DRS knows of it.
     fn known(
         stage: Stage,
-        source: Machine,
+        source: Vm,
         image: PathBuf,
         between: bool,
     ) -> (Setting, Option<Between>) {
@@ -132,10 +132,10 @@ impl Setting {
     }
 
     /// A QEMU that waits for the guest.
-    pub fn waiting(&self, name: &str) -> Machine {
+    pub fn waiting(&self, name: &str) -> Vm {
         let nbd = self.stage.daemon.nbd_socket();
         let more = ["-incoming", "defer"];
-        Machine::start_on_export(&self.stage.scratch, name, nbd, "web", &more)
+        Vm::start_on_export(&self.stage.scratch, name, nbd, "web", &more)
     }
 
     /// Begins to move it to a QEMU that waits; gives the transfer's number.

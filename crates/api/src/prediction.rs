@@ -126,6 +126,9 @@ pub struct Prediction {
     pub predicted: Predicted,
     /// When it would be over soonest; absent if no hour of the last week was seen.
     pub best: Option<BestHour>,
+    /// What the datastores were asked for this and have not said in time, in words.
+    #[serde(default)]
+    pub unasked: Vec<String>,
 }
 
 /// How right predictions were.

@@ -110,13 +110,13 @@ pub(crate) fn completion(
     output: Output,
 ) -> anyhow::Result<()> {
     if args.words.is_empty() {
-        return output.answer(&script(args.shell, &mut sterna)?, Clone::clone);
+        return output.to_paste(&script(args.shell, &mut sterna)?, Clone::clone);
     }
     let names = names::names(&args.words, sterna, link);
     match names.is_empty() && !output.is_json() {
         // An empty line would be a name.
         true => Ok(()),
-        false => output.answer(&names, |names| names.join("\n")),
+        false => output.to_paste(&names, |names| names.join("\n")),
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn man(args: &ManArgs, sterna: Command, output: Output) -> anyhow::Re
     write_pages(&command, &args.dir, &mut pages)
         .with_context(|| format!("cannot write manual pages into {dir}"))?;
     pages.sort();
-    output.answer(&pages, |_| {
+    output.to_paste(&pages, |_| {
         let example = args.dir.join("sterna.1");
         format!("The manual pages are in {dir}; see: man {}", example.display())
     })

@@ -25,8 +25,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use sterna_api::{Error, ErrorCode};
 use sterna_console::connect::{Link, Said, explain};
-use sterna_console::output::{Output, WIDTH, note};
-use sterna_console::table::wrap;
+use sterna_console::output::{Output, note};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
@@ -66,7 +65,7 @@ fn usage(error: &clap::Error, output: Output) -> ExitCode {
     if output.is_json() {
         output.failure(&usage_body(&text));
     } else {
-        note(&wrap(text.trim_end(), WIDTH).join("\n"));
+        note(text.trim_end());
     }
     // The code that clap promises is small.
     ExitCode::from(error.exit_code() as u8)

@@ -40,7 +40,7 @@ pub fn takes_colour(stream: &impl IsTerminal) -> bool {
 
 /// Says something on stderr, if anybody listens.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", printable(text));
+    let _ = writeln!(io::stderr(), "{}", prose(&printable(text)));
 }
 
 /// How to show things.
@@ -61,16 +61,26 @@ impl Output {
         self.json
     }
 
-    /// Shows an answer: as JSON, or in the words that `words` makes of it.
+    /// Shows an answer: as JSON, or in the words that `words` makes of it, in lines that
+    /// fit.
     pub fn answer<T: Serialize>(
         self,
         answer: &T,
         words: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
-        if self.json {
-            self.print(&serde_json::to_string_pretty(answer)?)
-        } else {
-            self.print(words(answer).trim_end())
+        self.to_paste(answer, |answer| prose(words(answer).trim_end()))
+    }
+
+    /// Shows an answer of which somebody pastes the words as they are: nothing breaks their
+    /// lines.
+    pub fn to_paste<T: Serialize>(
+        self,
+        answer: &T,
+        words: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        match self.json {
+            true => self.print(&serde_json::to_string_pretty(answer)?),
+            false => self.print(words(answer).trim_end()),
         }
     }
 

@@ -249,7 +249,7 @@ fn begin(text: &str, width: usize) -> String {
 
 /// The text in lines no longer than `width`, broken at spaces; what is indented
 /// stays so. A path or an address that is longer stays whole: somebody will copy it. Any
-/// other word is broken.
+/// other word is broken. The codes of colours take no room.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
@@ -262,7 +262,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             false => pieces(word, room),
         });
         for word in parts {
-            let full = line.chars().count() + 1 + word.chars().count() > width;
+            let full = room_of(&line) + 1 + room_of(&word) > width;
             if full && line.len() > indent.len() {
                 lines.push(std::mem::replace(&mut line, indent.to_owned()));
             }
@@ -281,11 +281,22 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// A text in parts that are no longer than `width`.
 fn pieces(text: &str, width: usize) -> Vec<String> {
-    if text.chars().count() <= width {
+    if room_of(text) <= width {
         return vec![text.to_owned()];
     }
     let all: Vec<char> = text.chars().collect();
     all.chunks(width.max(1)).map(|part| part.iter().collect()).collect()
+}
+
+/// How many places a text takes on a screen: the codes of colours (`ESC [ … m`) take none.
+fn room_of(text: &str) -> usize {
+    let mut is_code = false;
+    let is_shown = |letter: &char| {
+        let was_code = is_code;
+        is_code = *letter == '\x1b' || is_code && *letter != 'm';
+        !was_code && !is_code
+    };
+    text.chars().filter(is_shown).count()
 }
 
 #[cfg(test)]
@@ -305,6 +316,15 @@ mod tests {
         assert_eq!(lines[1], "a       10 GiB  /x");
         assert_eq!(lines[2].chars().count(), 40);
         assert!(lines[2].starts_with("longer     1 B  …"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn the_codes_of_colours_take_no_room() {
+        let painted = Style::Bad.paint("not served", true);
+        assert_eq!((room_of(&painted), room_of("é…")), (10, 2));
+        let line = format!("db  {painted}  1");
+        assert_eq!(wrap(&line, 17), [line.as_str()]);
+        assert_eq!(wrap(&line, 16).len(), 2);
     }
 
     #[test]

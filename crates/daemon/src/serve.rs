@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use sterna_api::{Error, Result, Status};
 use sterna_core::DiskId;
 use sterna_core::qos::ClassId;
-use sterna_engine::{Config, Engine, Listener, place};
+use sterna_engine::{Config, Engine, Listener, place, remove_leftovers};
 use sterna_moves::copies;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
 use sterna_planner::{drs, plans, storage_drs};
 use sterna_runtime::tasks::Task;
+use sterna_runtime::threads;
 use sterna_server::activity::entry;
 use sterna_server::http::Visitors;
 use sterna_server::{Live, http};
@@ -145,6 +146,7 @@ impl Running {
         }
         let running = Running { daemon, gone, api, _bound: bound, _lock: lock };
         running.announce();
+        sweep();
         Ok(running)
     }
 
@@ -244,6 +246,18 @@ impl Running {
         } else {
             tracing::warn!("some storage hangs: stopped without waiting for it");
         }
+    }
+}
+
+/// Removes what daemons whose state directory was removed have left in memory. It may hang
+/// with a file system on which such a directory was, so nobody waits for it.
+fn sweep() {
+    let sweep = || match remove_leftovers() {
+        0 => {}
+        files => tracing::info!(files, "memory of removed state directories removed"),
+    };
+    if let Err(error) = threads::start("sterna-sweep".into(), sweep) {
+        tracing::debug!(%error, "no memory of removed state directories was looked for");
     }
 }
 

@@ -62,6 +62,7 @@ pub use image::{
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
+pub use memory::remove_leftovers;
 pub use plain::keep_descriptors;
 pub use sidecar::Beside;
 pub use stats::{DiskProfile, DiskStats, DiskWindow, Requests};

@@ -13,24 +13,34 @@
 //! kill comes: some 0.5 us. Where even that is too long, words of it are [`Mapped`]. All the
 //! memory is allocated when the file is made.
 //!
+//! Behind its content a file says where it belongs (`home`), and whoever has it open or
+//! mapped has it locked, shared with others: so a daemon that starts can remove what nobody
+//! comes back for (`leftovers`).
+//!
 //! Whoever may write to `/dev/shm` may put a file of that name there. So one is made anew
 //! and only for us to read and write, and one that is found is believed if it is ours
 //! alone. Where there is no such directory, or it is none in memory, nothing outlives the
 //! process, and what that means is the next daemon's matter.
 
+mod home;
+mod leftovers;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{
-    FileType, MemfdFlags, Mode, OFlags, fstat, fstatfs, memfd_create, open, unlink,
+    FileType, FlockOperation, MemfdFlags, Mode, OFlags, flock, fstat, fstatfs,
+    memfd_create, open, unlink,
 };
 use rustix::process::geteuid;
 
+pub(crate) use self::home::Home;
+pub use self::leftovers::remove_leftovers;
 use crate::place;
 
 /// Where the machine keeps memory that has a name.
@@ -82,8 +92,12 @@ pub(crate) struct Memory {
 impl Memory {
     /// Makes it, all zeroes, in the place of what is there. Whether a kill leaves it there
     /// depends on the machine.
-    pub(crate) fn create(name: Name, len: u64) -> io::Result<Memory> {
-        let file = named(name, len).or_else(|error| {
+    pub(crate) fn create(
+        name: Name,
+        len: u64,
+        home: Option<&Home>,
+    ) -> io::Result<Memory> {
+        let file = named(name, len, home).or_else(|error| {
             name.warn(&error);
             let file = File::from(memfd_create("sterna", MemfdFlags::CLOEXEC)?);
             place::allocate(&file, len).map(|()| file)
@@ -94,13 +108,15 @@ impl Memory {
     /// Opens what a process that is gone has left; nothing if that is not all there, or not
     /// ours.
     pub(crate) fn open(name: Name, len: u64) -> Option<Memory> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(open(name.path(), flags, Mode::empty()).ok()?);
-        let found = fstat(&file).ok()?;
-        let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-        let alone = found.st_uid == geteuid().as_raw() && found.st_mode & 0o077 == 0;
-        let whole = found.st_nlink == 1 && u64::try_from(found.st_size) == Ok(len);
-        (regular && alone && whole && is_in_memory(&file)).then_some(Memory { file })
+        let file = open_ours(&name.path())?;
+        let size = u64::try_from(fstat(&file).ok()?.st_size).ok()?;
+        // An older Sterna has made one that does not say where it belongs.
+        let whole = size == len || size == len + home::LEN;
+        if !(whole && is_ours(&file)) {
+            return None;
+        }
+        lock(&file);
+        Some(Memory { file })
     }
 
     /// Takes it away, if it is there.
@@ -180,19 +196,43 @@ impl Drop for Mapped {
     }
 }
 
-fn named(name: Name, len: u64) -> io::Result<File> {
+fn named(name: Name, len: u64, home: Option<&Home>) -> io::Result<File> {
     Memory::remove(name);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = File::from(open(name.path(), flags, Mode::RUSR | Mode::WUSR)?);
     let made = if is_in_memory(&file) {
-        place::allocate(&file, len)
+        place::allocate(&file, len + home::LEN)
     } else {
         Err(io::Error::other("it is not in memory"))
     };
+    let made = made.and_then(|()| {
+        // Nobody must take for left what cannot be locked.
+        let page = home.filter(|_| lock(&file)).and_then(Home::encode);
+        page.map_or(Ok(()), |page| file.write_all_at(&page, len))
+    });
     if made.is_err() {
         Memory::remove(name);
     }
     made.map(|()| file)
+}
+
+/// Locks it together with others, until nobody has it open or mapped by this opening of it.
+fn lock(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockShared).is_ok()
+}
+
+/// Opens what is there, and is no link.
+fn open_ours(path: &Path) -> Option<File> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).ok().map(File::from)
+}
+
+/// Whether it is a file in memory that only we may use.
+fn is_ours(file: &File) -> bool {
+    let Ok(found) = fstat(file) else { return false };
+    let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    let alone = found.st_uid == geteuid().as_raw() && found.st_mode & 0o077 == 0;
+    regular && alone && found.st_nlink == 1 && is_in_memory(file)
 }
 
 fn is_in_memory(file: &File) -> bool {

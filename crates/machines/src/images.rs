@@ -18,6 +18,7 @@ use sterna_api::{DatastoreImage, DatastoreImages, Error, ImageUse, Result};
 use sterna_core::old_copy::may_go;
 use sterna_engine::FoundFile;
 use sterna_engine::datastore::OldCopy;
+use sterna_engine::sidecar::Identity;
 use sterna_os::lock;
 use sterna_state::KnownFile;
 use sterna_storage::datastores::claim_of as datastore_claim;
@@ -26,6 +27,18 @@ use sterna_storage::handle::DatastoreHandle;
 pub(super) use self::records::Sight;
 use self::records::{Known, Records};
 use crate::Machines;
+
+/// What a device or an export is as a whole.
+enum Whole {
+    /// The image of this disk.
+    Disk(String),
+    /// The source or the destination of this migration.
+    Moving(u64),
+    /// An image that no disk of this daemon has, by what it says of itself.
+    Says(Identity),
+    /// No image.
+    Free,
+}
 
 /// How long files of VMs are waited for: as long as a VM's answer.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -49,7 +62,7 @@ impl Machines {
     /// Removes an old copy that a move has left, and no other file.
     pub fn remove_image(&self, datastore: &str, file: &str) -> Result<DatastoreImage> {
         let handle = self.storage.handle(datastore)?;
-        handle.check_is_directory()?;
+        self.check_has_files(&handle)?;
         // Nothing is made, imported or moved there meanwhile.
         let _claim = self.storage.claims.alone(datastore_claim(datastore))?;
         let look = handle.look_at_image(file)?;
@@ -67,6 +80,25 @@ impl Machines {
         }
         tracing::info!(datastore, file, size = found.size, "old copy removed");
         Ok(view(file, &found, &known))
+    }
+
+    /// Refuses a datastore that has no files: a device or an export is one image at most, as
+    /// a whole. Says what it is, and how it gets free for a disk.
+    fn check_has_files(&self, handle: &DatastoreHandle) -> Result<()> {
+        let location = &handle.record().location;
+        if location.directory().is_some() {
+            return Ok(());
+        }
+        let (store, name) = (&self.storage.store, handle.name());
+        let disk = store.disks()?.into_iter().find(|disk| disk.datastore == name);
+        let moves = store.migrations()?;
+        let under_way = moves.into_iter().find(|it| !it.step.ended() && it.is_on(name));
+        let whole = match (disk, under_way) {
+            (Some(disk), _) => Whole::Disk(disk.name),
+            (None, Some(one)) => Whole::Moving(one.id),
+            (None, None) => handle.says_as_a_whole()?.map_or(Whole::Free, Whole::Says),
+        };
+        Err(words::no_files(&whole, name, &location.to_string()))
     }
 
     /// What the file of a VM's disk is known by; nothing if that is no file, or if its file

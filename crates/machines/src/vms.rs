@@ -52,8 +52,11 @@ impl Machines {
         let look = self.vms.runtime.block_on(look(&link));
         let last_seen = look.last_seen();
         let seen = look.seen.map_err(|error| {
-            let hint = match (&reach, &request.domain) {
-                (Reach::Libvirt { uri, .. }, None) => format!(
+            let hint = match (error.remedy(), &reach, &request.domain) {
+                (Some(remedy), ..) => {
+                    format!("Sterna added nothing: {remedy}; then add the VM again")
+                }
+                (None, Reach::Libvirt { uri, .. }, None) => format!(
                     "Sterna added nothing; if libvirt has another name for the VM: \
                      `sterna vm add {name} --libvirt {uri} DOMAIN`"
                 ),

@@ -403,12 +403,13 @@ impl Moves {
             }
             Ok(found) => {
                 let message = format!(
-                    "the destination image is not this migration's: it is disk {}, \
-                     generation {}, {}",
+                    "Sterna has found another image in the place of the copy on datastore \
+                     {to}: the image's sidecar says disk {}, generation {}, {}",
                     found.name, found.generation, found.role
                 );
-                let remedy = format!("find the program that writes to datastore {to}");
-                Err(obstacle(Error::unavailable(message), &remedy, true))
+                let remedy = "find out which program, or which other Sterna, put the image \
+                              there, and put the copy back";
+                Err(obstacle(Error::unavailable(message), remedy, true))
             }
             Err(_) if repair => {
                 handle.identify(&record.to.image, &expected).map_err(unreachable)

@@ -4,6 +4,12 @@
 //! restart of the daemon forgets nothing. If the operator changed a move, or if it paused,
 //! Sterna neither learns from it nor scores its prediction. A move that began before a
 //! datastore was added says nothing of that datastore: then the name was another one's.
+//!
+//! Somebody waits for a prediction. Both datastores are asked at once, and have [`ASKED`] for
+//! all that is asked of them; what they did not say by then is named.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use sterna_api::{
     AskGuard, BestHour, Error, Guard, LearnedFrom, Predict, Predicted, Prediction,
@@ -18,6 +24,8 @@ use sterna_core::predict::{
 use sterna_core::{Bytes, Nanos};
 use sterna_os::clock;
 use sterna_state::{DiskRecord, Forecast, MigrationRecord};
+use sterna_storage::asker::Asker;
+use sterna_storage::handle::DatastoreHandle;
 use sterna_telemetry::figures::{RECENT, summarized};
 
 use crate::Moves;
@@ -29,12 +37,24 @@ const LESSONS: u32 = 64;
 /// How long ago a device may have shown what it can do: its line forgets no sooner.
 const SHOWN: Nanos = Nanos::from_secs(3600);
 
+/// How long datastores have for what is asked of them, all together: with it, somebody who
+/// waits has an answer in 2 s.
+const ASKED: Duration = Duration::from_millis(1800);
+
 /// How many moves scores speak of.
 const SCORED: u32 = 200;
 
+/// What the datastores of a move have said in time.
+struct Answers {
+    /// How many bytes are to be copied.
+    bytes: u64,
+    /// What they have not said.
+    unasked: Vec<String>,
+}
+
 impl Moves {
     /// What a move would take.
-    pub fn predict(&self, request: &Predict) -> Result<Prediction> {
+    pub fn predict(self: &Arc<Self>, request: &Predict) -> Result<Prediction> {
         check_rate(request.rate)?;
         let asked = AskGuard {
             keep: request.keep,
@@ -47,16 +67,20 @@ impl Moves {
         let handle = self.storage.handle(&request.to)?;
         check_elsewhere(&disk, &request.to)?;
         // What `migrate` would refuse takes no time at all.
-        self.check_takes(&disk, &handle, None)?;
+        let Answers { bytes, unasked } = self.ask_both(&disk, &handle)?;
         let (from, to) = (disk.datastore.clone(), request.to.clone());
         let summary = self.storage.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
         let terms = terms(request.rate, &guard);
-        let one = one_move(self.to_copy(&disk), disk.size, request.verify, work, terms);
+        let one = one_move(bytes, disk.size, request.verify, work, terms);
         let learned = self.learned(&from, &to)?;
         let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
-            return Err(not_known(&from, &to, &self.copies_seen(&from, &to)?, &one));
+            let mut error = not_known(&from, &to, &self.copies_seen(&from, &to)?, &one);
+            for what in unasked {
+                error.message.push_str(&format!("; nor is it known {what}"));
+            }
+            return Err(error);
         };
         let week = Week::new(self.storage.store.hours(disk.id)?);
         let predicted = match at {
@@ -78,7 +102,53 @@ impl Moves {
             at,
             predicted,
             best: best.map(|(at, it)| BestHour { at, likely_s: it.likely.as_secs_f64() }),
+            unasked,
         })
+    }
+
+    /// Asks both datastores of a move what a prediction goes by; refused if the destination
+    /// does not take the disk, or does not answer.
+    fn ask_both(
+        self: &Arc<Self>,
+        disk: &DiskRecord,
+        to: &Arc<DatastoreHandle>,
+    ) -> Result<Answers> {
+        let asked = |moves: &Arc<Moves>| (moves.clone(), disk.clone(), to.clone());
+        let (moves, moved, there) = asked(self);
+        let takes = Asker::default()
+            .ask(ASKED, move || moves.check_takes(&moved, &there, None).map(drop));
+        let (_, _, there) = asked(self);
+        let looks = Asker::default().ask(ASKED, move || there.look().map(drop));
+        let (moves, moved, _) = asked(self);
+        let has = Asker::default().ask(ASKED, move || {
+            let from = moves.storage.handle(&moved.datastore).ok()?;
+            match from.allocated(&moved.image, moved.size) {
+                Some(allocated) => Some(allocated.min(moved.size)),
+                // Some cannot tell.
+                None => from.look().is_ok().then_some(moved.size),
+            }
+        });
+        let (from, to) = (&disk.datastore, to.name());
+        let mut unasked = Vec::new();
+        match takes.answer() {
+            Some(takes) => takes?,
+            None => match looks.answer() {
+                Some(Ok(())) => unasked.push(format!(
+                    "whether datastore {to} takes the disk: it has not said so in time, and \
+                     a move may be refused"
+                )),
+                Some(Err(why)) => return Err(is_silent(to, &why)),
+                None => return Err(is_silent(to, "it does not answer")),
+            },
+        }
+        let bytes = has.answer().flatten().unwrap_or_else(|| {
+            unasked.push(format!(
+                "how much of the disk has data: datastore {from} does not answer, so all of \
+                 the disk counts"
+            ));
+            disk.size
+        });
+        Ok(Answers { bytes, unasked })
     }
 
     /// What is known of a move that is about to begin, beside an application that did
@@ -379,6 +449,14 @@ fn rough(span: Nanos) -> String {
         seconds @ 600..36_000 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
     }
+}
+
+/// A destination that says nothing would take no disk either.
+fn is_silent(to: &str, why: &str) -> Error {
+    let message = format!("no prediction: datastore {to} cannot be used: {why}");
+    Error::unavailable(message).hint(format!(
+        "repair this (`sterna datastore show {to}`), or choose another datastore"
+    ))
 }
 
 fn never_seen(disk: &str) -> Error {

@@ -46,6 +46,14 @@ pub enum QemuError {
 }
 
 impl QemuError {
+    /// What to install or to start on this host, where it is that which is missing.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            QemuError::Virsh(error) => error.remedy(),
+            _ => None,
+        }
+    }
+
     /// Whether the VM is not there any more: it was shut down, or it died.
     pub fn is_gone(&self) -> bool {
         match self {

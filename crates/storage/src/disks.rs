@@ -105,11 +105,13 @@ impl Storage {
         let placing = self.placing(&handle);
         let store = self.open_for_new(&handle)?;
         self.check_is_nowhere_else(&handle, &store, placing.as_ref())?;
+        // Until it is recorded, or nothing is left of it.
+        let _placement = self.placements.take(&record);
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| handle.refused(&error))?;
         let image = &created.image;
-        // Filling takes minutes. Its sidecar says meanwhile that the place is taken.
+        // Filling takes minutes, in which others find places elsewhere.
         let placing = placing.filter(|_| wanted != Provision::ThickZeroed);
         let zeroed = match wanted {
             Provision::ThickZeroed => store.fill_zeroes(image, size, &mut |_| true),

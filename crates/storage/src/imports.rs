@@ -145,8 +145,14 @@ impl Storage {
         image: &ImageSpec,
         handle: &DatastoreHandle,
     ) -> Result<()> {
-        let found = match store.read_sidecar(image, record.size) {
-            Ok(found) => found,
+        // A device or an export may have been a smaller disk.
+        let said = match store.holds_many() {
+            true => store.read_sidecar(image, record.size).map(Some),
+            false => store.says_as_a_whole(),
+        };
+        let found = match said {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(()),
             Err(DatastoreError::Sidecar {
                 source: SidecarError::Missing | SidecarError::Damaged(_),
                 ..
@@ -164,7 +170,7 @@ impl Storage {
                 return Err(is_known(&disk, what));
             }
             let message = format!("this image {what} disk {name} of some Sterna");
-            let sidecar = match store.sidecar_place(image, record.size) {
+            let sidecar = match store.sidecar_place(image, found.size) {
                 Ok(SidecarPlace::File(path)) => path.display().to_string(),
                 _ => "its sidecar".into(),
             };

@@ -27,6 +27,7 @@ pub mod lookout;
 pub mod marks;
 mod newer;
 mod own_disk;
+mod placements;
 pub mod places;
 mod probes;
 mod profile;
@@ -61,6 +62,7 @@ pub use self::fingerprints::taking as taking_fingerprints;
 use self::gate::Gate;
 use self::handle::DatastoreHandle;
 use self::lookout::Lookout;
+use self::placements::Placements;
 use self::places::DaemonPlaces;
 pub use self::sampler::sampling;
 pub use self::user::DiskUser;
@@ -97,6 +99,8 @@ pub struct Storage {
     pub users: Users<dyn DiskUser>,
     /// Whoever looks whether a device or a server is free holds this (`own_disk`).
     placing: Mutex<()>,
+    /// Disks whose image is being made, and which are not recorded yet.
+    placements: Placements,
     /// Dropped last, with the last share of the storage.
     _held: mpsc::Sender<StorageInUse>,
 }
@@ -132,6 +136,7 @@ impl Storage {
             fingerprints: Fingerprints::default(),
             users: Users::default(),
             placing: Mutex::default(),
+            placements: Placements::default(),
             _held: held,
         }
     }

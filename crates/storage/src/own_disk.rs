@@ -71,8 +71,8 @@ struct Heard {
 
 impl Storage {
     /// Keeps others from looking for a place on a device or a server, until what goes there
-    /// is recorded: two that look at once would both find that nothing is there. Directories
-    /// need no such thing.
+    /// is recorded, or is known as a placement: two that look at once would both find that
+    /// nothing is there. Directories need no such thing.
     pub fn placing(&self, to: &DatastoreHandle) -> Option<MutexGuard<'_, ()>> {
         (!to.is_shared()).then(|| lock(&self.placing))
     }
@@ -262,6 +262,14 @@ impl Storage {
             // A device has no image of a name.
             let disk = (!disk.image.is_empty()).then_some(disk.name);
             all.push(Precious { what, disk, ground });
+        }
+        for disk in self.placements.all() {
+            let DiskRecord { name, datastore, .. } = disk;
+            let ground = of_device(&datastore).filter(|_| Some(&*datastore) != but_on);
+            let Some(ground) = ground else { continue };
+            let what =
+                format!("disk {name}, which is being created on datastore {datastore}");
+            all.push(Precious { what, disk: None, ground });
         }
         for one in self.store.migrations()?.into_iter().filter(|it| !it.step.ended()) {
             let to = &one.to.datastore;

@@ -223,7 +223,7 @@ fn is_one(to: &DatastoreHandle, resident: &Resident) -> Error {
         "datastores {to} and {there} are one place under two addresses: what is written to \
          {to} comes to light at {there}, where disk {disk} is or goes"
     );
-    Error::in_use(message)
+    Error::invalid(message)
         .hint(format!("choose another datastore, and `sterna datastore remove {to}`"))
 }
 

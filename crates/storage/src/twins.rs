@@ -165,7 +165,9 @@ impl Storage {
             (!handle.is_shared()).then_some(handle)
         };
         let mut all = Vec::new();
-        for disk in self.store.disks()? {
+        // One that is recorded meanwhile is there twice, and not never.
+        let placed = self.placements.all();
+        for disk in placed.into_iter().chain(self.store.disks()?) {
             let Some(on) = find(&disk.datastore) else { continue };
             all.push(Resident { disk: disk.id, name: disk.name, size: disk.size, on });
         }
@@ -360,7 +362,7 @@ fn alike(resident: &Resident, to: &DatastoreHandle, how: Use) -> Error {
              a copy of the disk, create a disk on an empty place, and copy the bytes into it"
         ),
     };
-    Error::in_use(message).hint(hint)
+    Error::invalid(message).hint(hint)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sterna_tests::between::{Between, Stop};
-use sterna_tests::machines::{
-    Machine, ask, is_written, number_on, same_but_the_number, write_guest,
+use sterna_tests::vms::{
+    Vm, ask, is_written, number_on, same_but_the_number, write_guest,
 };
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, images, programs, until};
@@ -18,21 +18,21 @@ use sterna_tests::{MIB, Stage, images, programs, until};
 /// What the commands promise: something that is wrong is said within this.
 const REPORTED: Duration = seconds(5);
 
-/// A stage with a busy machine `web`, whose raw disk of 64 MiB is on no datastore.
-fn stage() -> Option<(Stage, Machine, PathBuf)> {
-    let (stage, machine, image) = stage_without()?;
-    add(&stage, machine.socket());
-    Some((stage, machine, image))
+/// A stage with a busy VM `web`, whose raw disk of 64 MiB is on no datastore.
+fn stage() -> Option<(Stage, Vm, PathBuf)> {
+    let (stage, vm, image) = stage_without()?;
+    add(&stage, vm.socket());
+    Some((stage, vm, image))
 }
 
-/// The same, and Sterna does not know the machine.
-fn stage_without() -> Option<(Stage, Machine, PathBuf)> {
+/// The same, and Sterna does not know the VM.
+fn stage_without() -> Option<(Stage, Vm, PathBuf)> {
     let stage = Stage::given(&["qemu-system-x86_64", "qemu-img", "qemu-io"])?;
     let image = stage.scratch.path("web.raw");
     write_guest(&image, 64 * MIB, 32 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &[]);
     until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
-    Some((stage, machine, image))
+    Some((stage, vm, image))
 }
 
 #[track_caller]
@@ -40,7 +40,7 @@ fn add(stage: &Stage, socket: &Path) {
     stage.daemon.sterna(&format!("vm add web --qmp {}", socket.display())).ok();
 }
 
-/// The machine's disk, as the daemon says.
+/// The VM's disk, as the daemon says.
 fn disk(stage: &Stage) -> Value {
     stage.daemon.json("vm show web")["disks"][0].clone()
 }
@@ -74,7 +74,7 @@ fn slow_adoption(stage: &Stage) -> u64 {
 
 #[test]
 fn a_disk_is_adopted_moved_and_released_while_its_guest_writes() {
-    let Some((mut stage, machine, old)) = stage() else { return };
+    let Some((mut stage, vm, old)) = stage() else { return };
     let said = stage.daemon.json("advise web");
     assert_eq!(
         (&said["disks"], &said["advice"][0]["kind"]),
@@ -119,17 +119,17 @@ fn a_disk_is_adopted_moved_and_released_while_its_guest_writes() {
     is_written(&file);
     assert_eq!(number_on(&old), left_at, "the old image is left as it was");
     stage.daemon.sterna("disk remove web-vda").ok();
-    drop(machine);
+    drop(vm);
     same_but_the_number(&old, &file);
 }
 
 #[test]
-fn a_machine_that_rests_keeps_its_disk_though_it_has_not_connected_again() {
+fn a_vm_that_rests_keeps_its_disk_though_it_has_not_connected_again() {
     let Some(mut stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
     let old = stage.scratch.path("web.raw");
     write_guest(&old, 16 * MIB, 8 * MIB);
-    let mut machine = Machine::start(&stage.scratch, "web", &old, "raw", &["-S"]);
-    add(&stage, machine.socket());
+    let mut vm = Vm::start(&stage.scratch, "web", &old, "raw", &["-S"]);
+    add(&stage, vm.socket());
     stage.daemon.sterna("vm adopt web vda --on there").ok();
     stage.daemon.kill();
     stage.daemon.restart();
@@ -141,12 +141,12 @@ fn a_machine_that_rests_keeps_its_disk_though_it_has_not_connected_again() {
             .fails_with(&["web uses disk web-vda", "remove the disk from the VM first"]);
     };
     refuse(&stage);
-    // Nor is it lost if the machine does not answer: it said so a moment ago.
+    // Nor is it lost if the VM does not answer: it said so a moment ago.
     stage.daemon.sterna("vm show web").ok();
-    machine.hang();
+    vm.hang();
     refuse(&stage);
-    machine.go_on();
-    machine.kill();
+    vm.go_on();
+    vm.kill();
     stage.daemon.sterna("disk remove web-vda").ok();
 }
 
@@ -158,8 +158,8 @@ fn a_qcow2_disk_is_adopted_and_released_as_one() {
     let (old, back) = (stage.scratch.path("web.qcow2"), stage.scratch.path("back.qcow2"));
     let [raw, from, to] = [&raw, &old, &back].map(|path| path.display().to_string());
     programs::run("qemu-img", ["convert", "-O", "qcow2", &raw, &from]);
-    let machine = Machine::start(&stage.scratch, "web", &old, "qcow2", &["-S"]);
-    add(&stage, machine.socket());
+    let vm = Vm::start(&stage.scratch, "web", &old, "qcow2", &["-S"]);
+    add(&stage, vm.socket());
     let line = "vm adopt web vda --on there --name db --keep 90%";
     stage.daemon.sterna(line).ok();
     let ours = stage.daemon.image("db");
@@ -168,14 +168,14 @@ fn a_qcow2_disk_is_adopted_and_released_as_one() {
     stage.daemon.sterna(&format!("vm release web vda --to {to}")).ok();
     let shown = disk(&stage);
     assert_eq!((&shown["format"], &shown["size"]), (&"qcow2".into(), &(64 * MIB).into()));
-    drop(machine);
+    drop(vm);
     let text = programs::run("qemu-img", ["compare", &from, &to]);
     assert!(text.contains("identical"), "{text}");
 }
 
 #[test]
 fn a_disk_that_is_being_adopted_is_for_nobody_else_and_goes_with_a_cancel() {
-    let Some((stage, _machine, old)) = stage() else { return };
+    let Some((stage, _vm, old)) = stage() else { return };
     let id = slow_adoption(&stage);
     let daemon = &stage.daemon;
     assert_eq!(daemon.disk("web-vda")["migration"], id);
@@ -199,7 +199,7 @@ fn a_disk_that_is_being_adopted_is_for_nobody_else_and_goes_with_a_cancel() {
 
 #[test]
 fn a_daemon_that_is_killed_goes_on_with_the_adoption() {
-    let Some((mut stage, machine, old)) = stage() else { return };
+    let Some((mut stage, vm, old)) = stage() else { return };
     let id = slow_adoption(&stage);
     stage.daemon.kill();
     is_written(&old);
@@ -218,14 +218,14 @@ fn a_daemon_that_is_killed_goes_on_with_the_adoption() {
     stage.daemon.kill();
     stage.daemon.restart();
     is_written(&ours);
-    drop(machine);
+    drop(vm);
     same_but_the_number(&old, &ours);
 }
 
 /// Kills the daemon at the moment in which it tells QEMU to switch over.
 fn die_at_the_switch_over(when: Stop) {
-    let Some((mut stage, machine, old)) = stage_without() else { return };
-    let between = Between::start(&stage.scratch, "web", machine.socket());
+    let Some((mut stage, vm, old)) = stage_without() else { return };
+    let between = Between::start(&stage.scratch, "web", vm.socket());
     add(&stage, between.socket());
     between.stop_at("job-complete", when);
     let started = stage.daemon.json("vm adopt web vda --on there --detach");
@@ -244,7 +244,7 @@ fn die_at_the_switch_over(when: Stop) {
     assert_eq!(disk(&stage)["disk"], "web-vda", "{ended:#}");
     is_written(&ours);
     assert!(number_on(&ours) > number_on(&old));
-    drop(machine);
+    drop(vm);
     same_but_the_number(&old, &ours);
 }
 
@@ -270,8 +270,8 @@ fn role(stage: &Stage) -> u8 {
 
 #[test]
 fn a_copy_whose_switch_over_was_called_off_is_partial_again_and_goes_in_the_end() {
-    let Some((stage, machine, old)) = stage_without() else { return };
-    let between = Between::start(&stage.scratch, "web", machine.socket());
+    let Some((stage, vm, old)) = stage_without() else { return };
+    let between = Between::start(&stage.scratch, "web", vm.socket());
     add(&stage, between.socket());
     between.stop_at("job-complete", Stop::Lost);
     let started = stage.daemon.json("vm adopt web vda --on there --detach");
@@ -305,7 +305,7 @@ fn a_copy_whose_switch_over_was_called_off_is_partial_again_and_goes_in_the_end(
 
 #[test]
 fn what_is_not_the_copy_any_more_is_not_switched_over_to() {
-    let Some((stage, _machine, old)) = stage() else { return };
+    let Some((stage, _vm, old)) = stage() else { return };
     let id = slow_adoption(&stage);
     // Somebody has put another image in its place.
     stage.disk("other", 64 * MIB);
@@ -321,10 +321,10 @@ fn what_is_not_the_copy_any_more_is_not_switched_over_to() {
 }
 
 #[test]
-fn a_machine_that_dies_or_hangs_ends_its_adoption() {
-    let Some((stage, mut machine, old)) = stage() else { return };
+fn a_vm_that_dies_or_hangs_ends_its_adoption() {
+    let Some((stage, mut vm, old)) = stage() else { return };
     let id = slow_adoption(&stage);
-    machine.hang();
+    vm.hang();
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
     assert!(
@@ -333,7 +333,7 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     );
     let refused = stage.daemon.sterna("disk remove web-vda");
     refused.fails_with(&["may still be used by web", "once web answers"]);
-    machine.go_on();
+    vm.go_on();
     // A disk is no longer listed before its image has gone.
     until("the disk and its image to be removed", seconds(30), || {
         (disks(&stage).is_empty() && stage.files_there().is_empty()).then_some(())
@@ -341,23 +341,23 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     nothing_is_left(&stage);
     is_written(&old);
     let id = slow_adoption(&stage);
-    machine.kill();
+    vm.kill();
     stage.daemon.wait_for(id, "cancelled", seconds(10));
     nothing_is_left(&stage);
     assert!(old.exists());
 }
 
 #[test]
-fn what_a_machine_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon() {
-    let Some((mut stage, machine, old)) = stage() else { return };
+fn what_a_vm_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon() {
+    let Some((mut stage, vm, old)) = stage() else { return };
     let id = slow_adoption(&stage);
-    machine.hang();
+    vm.hang();
     stage.daemon.wait_for(id, "cancelled", REPORTED);
     stage.daemon.kill();
     stage.daemon.restart();
     let shown = &stage.daemon.json("disk list")[0];
     assert_eq!(shown["served"], true, "QEMU waits for it: {shown:#}");
-    machine.go_on();
+    vm.go_on();
     until("the disk and its image to be removed", seconds(30), || {
         (disks(&stage).is_empty() && stage.files_there().is_empty()).then_some(())
     });
@@ -367,14 +367,14 @@ fn what_a_machine_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon()
 }
 
 #[test]
-fn a_machine_that_was_switched_over_while_it_was_silent_keeps_its_disk() {
+fn a_vm_that_was_switched_over_while_it_was_silent_keeps_its_disk() {
     let Some(mut stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
     let old = stage.scratch.path("web.raw");
     write_guest(&old, 64 * MIB, 32 * MIB);
     let theirs = stage.scratch.socket("theirs.qmp");
     let more = format!("unix:{},server=on,wait=off", theirs.display());
-    let machine = Machine::start(&stage.scratch, "web", &old, "raw", &["-qmp", &more]);
-    let between = Between::start(&stage.scratch, "web", machine.socket());
+    let vm = Vm::start(&stage.scratch, "web", &old, "raw", &["-qmp", &more]);
+    let between = Between::start(&stage.scratch, "web", vm.socket());
     add(&stage, between.socket());
     let id = slow_adoption(&stage);
     between.stop_at("query-jobs", Stop::Cut);
@@ -415,10 +415,10 @@ fn job(monitor: &Path) -> Value {
 
 #[test]
 fn a_copy_of_which_nobody_has_seen_the_end_is_for_nobody() {
-    let Some((mut stage, mut machine, old)) = stage() else { return };
+    let Some((mut stage, mut vm, old)) = stage() else { return };
     let id = slow_adoption(&stage);
     stage.daemon.kill();
-    machine.kill();
+    vm.kill();
     stage.daemon.restart();
     stage.daemon.wait_for(id, "cancelled", seconds(20));
     let problem = until("nobody to have it", seconds(20), || {
@@ -439,7 +439,7 @@ fn a_copy_of_which_nobody_has_seen_the_end_is_for_nobody() {
 
 #[test]
 fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
-    let Some((stage, _machine, _old)) = stage() else { return };
+    let Some((stage, _vm, _old)) = stage() else { return };
     let daemon = &stage.daemon;
     let refused = |line: &str, words: &[&str]| {
         daemon.sterna(line).fails_with(words);
@@ -470,7 +470,7 @@ fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
 
 #[test]
 fn a_release_that_is_cancelled_leaves_the_disk_with_sterna() {
-    let Some((stage, _machine, _old)) = stage() else { return };
+    let Some((stage, _vm, _old)) = stage() else { return };
     stage.daemon.sterna("vm adopt web vda --on there").ok();
     let file = stage.scratch.path("back.raw");
     let line = format!("vm release web vda --to {} --rate 1M --detach", file.display());

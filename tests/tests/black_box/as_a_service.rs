@@ -1,4 +1,4 @@
-//! The daemon as a service of its machine: a file tells it what to do, and it tells
+//! The daemon as a service of its host: a file tells it what to do, and it tells
 //! systemd how it is.
 
 use std::fs;
@@ -10,7 +10,7 @@ use sterna_tests::programs::{both, sterna};
 use sterna_tests::wait::seconds;
 use sterna_tests::{Daemon, Scratch, until};
 
-/// How long a daemon may take to start, on a busy machine.
+/// How long a daemon may take to start, on a busy host.
 const START: std::time::Duration = seconds(20);
 
 /// A file of the daemon's, and where it says that things are.

@@ -1,19 +1,19 @@
-//! DRS with real machines: what they use is seen, what should move is said and why, and
+//! DRS with real VMs: what they use is seen, what should move is said and why, and
 //! what was moved stays.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 use sterna_tests::images::write_image;
-use sterna_tests::machines::Machine;
+use sterna_tests::vms::Vm;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
-/// A stage with so many idle machines `vm0`, `vm1`, …, each of which holds all of its
+/// A stage with so many idle VMs `vm0`, `vm1`, …, each of which holds all of its
 /// 64 MiB, and hosts `a` and `b` of four processors and 256 MiB. It is looked each second.
-fn stage(machines: usize) -> Option<(Stage, Vec<Machine>)> {
+fn stage(vms: usize) -> Option<(Stage, Vec<Vm>)> {
     let stage = Stage::given(&["qemu-system-x86_64"])?;
-    let started = (0..machines).map(|at| machine(&stage, &format!("vm{at}"))).collect();
+    let started = (0..vms).map(|at| vm(&stage, &format!("vm{at}"))).collect();
     for host in ["a", "b"] {
         stage.daemon.sterna(&format!("host add {host} --cpu 4 --memory 256M")).ok();
     }
@@ -21,17 +21,17 @@ fn stage(machines: usize) -> Option<(Stage, Vec<Machine>)> {
     Some((stage, started))
 }
 
-fn machine(stage: &Stage, name: &str) -> Machine {
+fn vm(stage: &Stage, name: &str) -> Vm {
     started(stage, name, &["-mem-prealloc"])
 }
 
-fn started(stage: &Stage, name: &str, more: &[&str]) -> Machine {
+fn started(stage: &Stage, name: &str, more: &[&str]) -> Vm {
     let image: PathBuf = stage.scratch.path(&format!("{name}.raw"));
     write_image(&image, MIB, 0);
-    let machine = Machine::start(&stage.scratch, name, &image, "raw", more);
-    let socket = machine.socket().display();
+    let vm = Vm::start(&stage.scratch, name, &image, "raw", more);
+    let socket = vm.socket().display();
     stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
-    machine
+    vm
 }
 
 #[track_caller]
@@ -41,12 +41,12 @@ fn assign(stage: &Stage, host: &str, vms: &[&str]) {
     }
 }
 
-/// Waits until it is known what each machine asks for.
+/// Waits until it is known what each VM asks for.
 #[track_caller]
 fn all_seen(stage: &Stage) -> Value {
-    until("all machines to be seen", seconds(30), || {
+    until("all VMs to be seen", seconds(30), || {
         let told = stage.daemon.json("drs status");
-        let vms = told["vms"].as_array().expect("machines");
+        let vms = told["vms"].as_array().expect("VMs");
         let seen = !vms.is_empty() && vms.iter().all(|vm| vm["score"].is_number());
         seen.then_some(told)
     })
@@ -68,7 +68,7 @@ fn fits(text: &str) {
 
 #[test]
 fn hosts_pools_and_rules_are_made_shown_and_forgotten() {
-    let Some((stage, _machines)) = stage(2) else { return };
+    let Some((stage, _vms)) = stage(2) else { return };
     let daemon = &stage.daemon;
     daemon.sterna("host add a --cpu 1 --memory 1G").fails_with(&["a host a already"]);
     daemon.sterna("host assign c vm0").fails_with(&["there is no host c"]);
@@ -112,7 +112,7 @@ fn hosts_pools_and_rules_are_made_shown_and_forgotten() {
     let old = daemon.sterna("pool list");
     assert_eq!(old.stdout, daemon.sterna("drs pool list").ok().stdout);
     assert!(old.stderr.contains("is now `sterna drs pool`"), "{}", old.stderr);
-    // What a machine was in goes with it.
+    // What a VM was in goes with it.
     daemon.sterna("vm remove vm1").ok();
     let rules = daemon.json("drs rule list");
     assert_eq!(rules[0]["vms"], Value::from(vec!["vm0"]), "{rules:#}");
@@ -128,7 +128,7 @@ fn hosts_pools_and_rules_are_made_shown_and_forgotten() {
 
 #[test]
 fn a_rule_that_must_hold_is_put_right_and_then_all_rests() {
-    let Some((mut stage, _machines)) = stage(2) else { return };
+    let Some((mut stage, _vms)) = stage(2) else { return };
     assign(&stage, "a", &["vm0", "vm1"]);
     all_seen(&stage);
     let added = stage.daemon.sterna("drs rule anti-affinity far vm0 vm1 --must").ok();
@@ -141,14 +141,14 @@ fn a_rule_that_must_hold_is_put_right_and_then_all_rests() {
     let words = stage.daemon.sterna("drs recommend").ok().stdout;
     assert!(words.contains("rule far must hold, but is violated; priority 1"), "{words}");
     fits(&words);
-    let vm = one["vm"].as_str().expect("a machine").to_owned();
+    let vm = one["vm"].as_str().expect("a VM").to_owned();
     assert!(words.contains(&format!("sterna host assign b {vm}")), "{words}");
     let placed = stage.daemon.json(&format!("host assign b {vm}"));
     assert_eq!(placed["recommended"], true, "{placed:#}");
     assert_eq!(placed["host"], "b");
     let told = stage.daemon.json("drs recommend");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
-    // A daemon that is killed knows of the move: the machine stays.
+    // A daemon that is killed knows of the move: the VM stays.
     stage.daemon.kill();
     stage.daemon.restart();
     all_seen(&stage);
@@ -158,8 +158,8 @@ fn a_rule_that_must_hold_is_put_right_and_then_all_rests() {
 }
 
 #[test]
-fn a_machine_that_stands_still_is_not_recommended_and_says_so() {
-    let Some((stage, _machines)) = stage(0) else { return };
+fn a_vm_that_stands_still_is_not_recommended_and_says_so() {
+    let Some((stage, _vms)) = stage(0) else { return };
     let names = ["still0", "still1"];
     let _still = names.map(|name| started(&stage, name, &["-S", "-mem-prealloc"]));
     assign(&stage, "a", &names);
@@ -173,7 +173,7 @@ fn a_machine_that_stands_still_is_not_recommended_and_says_so() {
 
 #[test]
 fn loads_are_evened_out_and_each_refusal_has_a_reason() {
-    let Some((stage, mut machines)) = stage(3) else { return };
+    let Some((stage, mut vms)) = stage(3) else { return };
     let daemon = &stage.daemon;
     assign(&stage, "a", &["vm0", "vm1", "vm2"]);
     let told = all_seen(&stage);
@@ -200,7 +200,7 @@ fn loads_are_evened_out_and_each_refusal_has_a_reason() {
     assert!(words.contains("assigned to another host"), "{words}");
     fits(&words);
     // One that is gone stays, and counts with what was seen.
-    machines[1].kill();
+    vms[1].kill();
     let reason = until("the end of vm1 to be noticed", seconds(30), || {
         let told = daemon.json("drs explain vm1");
         told["vm"]["stays"].as_str().map(str::to_owned)

@@ -276,7 +276,7 @@ impl Frail for Nested {
 }
 
 /// How fast a move is until its destination's file system is lost: it takes 12 s to copy
-/// and compare the disk, so that a busy machine, too, loses it before the end.
+/// and compare the disk, so that a busy host, too, loses it before the end.
 const UNTIL_IT_IS_LOST: &str = "8M";
 /// The latest moment of that, in milliseconds; two thirds are copied then.
 const LATEST_LOSS: u64 = 4000;

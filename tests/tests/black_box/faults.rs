@@ -2,12 +2,12 @@
 //! application sees no error and waits no longer than patience and a bit, the
 //! migration pauses with the reason, and it can be resumed.
 //!
-//! How long is too long on a machine that is busy with other things? The
+//! How long is too long on a host that is busy with other things? The
 //! promise is "patience + 100 ms over its normal time". Normal is the longest
 //! wait that the same checker had before the fault, or the longest that a
 //! *witness* had meanwhile: a second checker with the same kind of load on an
 //! nbdkit of its own, in the same directory, which shares nothing with our
-//! daemon but the machine. What the machine does to everybody is thereby not
+//! daemon but the host. What the host does to everybody is thereby not
 //! held against the daemon, and what the daemon does is.
 
 use std::path::PathBuf;
@@ -210,7 +210,7 @@ fn a_destination_that_is_gone_is_lost_soon_and_resumed_when_it_is_back() {
     let id = scene.move_begins("remote");
     let gone = Instant::now();
     let paused = scene.pauses(id, &["lost"], || server.kill());
-    // Two seconds, and a bit for a machine that is busy; not the ten of one that hangs.
+    // Two seconds, and a bit for a host that is busy; not the ten of one that hangs.
     assert!(gone.elapsed() < seconds(8), "it took {:?} to notice", gone.elapsed());
     assert!(hint(&paused).contains("datastore show remote"), "{paused:#}");
     // Resumed too early, it says so again, and finds the server once it is back.

@@ -14,7 +14,7 @@ use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, checker};
 
 const KILLS: u32 = 20;
-/// Two boots of the machine.
+/// Two boots of the host.
 const FIRST: &str = "11111111-1111-4111-8111-111111111111";
 const SECOND: &str = "22222222-2222-4222-8222-222222222222";
 

@@ -1,7 +1,7 @@
 //! All black-box tests, one file for each thing that they are about.
 //!
 //! They are one program, so that it is linked once, and a test that waits leaves the
-//! processors to others. What [`timed`] has wants more of the machine, and is run apart.
+//! processors to others. What [`timed`] has wants more of the host, and is run apart.
 //! One file: `cargo test --workspace --test black_box killing::`.
 
 mod adopting;
@@ -10,6 +10,7 @@ mod another_export;
 mod api_manners;
 mod arrays;
 mod as_a_service;
+mod attaching;
 mod bad_input;
 mod bad_sectors;
 mod cli;
@@ -25,7 +26,6 @@ mod itself_devices;
 mod itself_elsewhere;
 mod killing;
 mod killing_parts;
-mod machines;
 mod meddling;
 mod metrics;
 mod mounts;
@@ -53,3 +53,4 @@ mod unknown_exports;
 mod unplugging;
 mod vms;
 mod vms_of_libvirt;
+mod widths;

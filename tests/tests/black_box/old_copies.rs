@@ -10,9 +10,9 @@ use std::time::Instant;
 use serde_json::Value;
 use sterna_tests::clients::writes_and_reads;
 use sterna_tests::libvirt::{self, Domain};
-use sterna_tests::machines::{Machine, is_written, number_on, write_guest};
 use sterna_tests::programs;
 use sterna_tests::servers::Bindfs;
+use sterna_tests::vms::{Vm, is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -20,32 +20,32 @@ use sterna_tests::{MIB, Stage, until};
 /// the new one.
 struct Moved {
     stage: Stage,
-    machine: Machine,
+    vm: Vm,
     old: PathBuf,
     new: PathBuf,
 }
 
 /// A stage with a VM `web` that has a disk on `here`.
-fn with_vm() -> Option<(Stage, Machine, PathBuf)> {
+fn with_vm() -> Option<(Stage, Vm, PathBuf)> {
     let stage = Stage::given(&["qemu-system-x86_64"])?;
     let old = stage.here.join("web.raw");
     write_guest(&old, 64 * MIB, 4 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
-    add(&stage, "web", &machine);
+    let vm = Vm::start(&stage.scratch, "web", &old, "raw", &[]);
+    add(&stage, "web", &vm);
     until("the guest to write", seconds(60), || (number_on(&old) > 0).then_some(()));
-    Some((stage, machine, old))
+    Some((stage, vm, old))
 }
 
 fn moved() -> Option<Moved> {
-    let (stage, machine, old) = with_vm()?;
+    let (stage, vm, old) = with_vm()?;
     stage.daemon.sterna("vm move web vda --to there").ok();
     let new = image_of(&stage, "web");
-    Some(Moved { stage, machine, old, new })
+    Some(Moved { stage, vm, old, new })
 }
 
 #[track_caller]
-fn add(stage: &Stage, name: &str, machine: &Machine) {
-    let socket = machine.socket().display();
+fn add(stage: &Stage, name: &str, vm: &Vm) {
+    let socket = vm.socket().display();
     stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
 }
 
@@ -78,7 +78,7 @@ fn goes(stage: &Stage, old: &Path) {
 
 #[test]
 fn the_image_that_a_vm_has_left_is_listed_and_removed() {
-    let Some((stage, _machine, old)) = with_vm() else { return };
+    let Some((stage, _vm, old)) = with_vm() else { return };
     fs::write(stage.here.join("notes.txt"), "a user's").expect("write a file");
     assert_eq!(listed(&stage, "here", "web.raw")["is"], "vm");
     let told = stage.daemon.sterna("vm move web vda --to there").ok().stdout;
@@ -115,7 +115,7 @@ fn the_image_that_a_vm_has_left_is_listed_and_removed() {
 
 #[test]
 fn each_move_leaves_an_old_copy_and_the_image_in_use_stays() {
-    let Some(Moved { stage, machine: _machine, old, new }) = moved() else { return };
+    let Some(Moved { stage, vm: _vm, old, new }) = moved() else { return };
     stage.daemon.sterna("vm move web vda --to here").ok();
     let back = image_of(&stage, "web");
     let name = |path: &Path| {
@@ -133,7 +133,7 @@ fn each_move_leaves_an_old_copy_and_the_image_in_use_stays() {
 
 #[test]
 fn the_images_of_a_move_under_way_stay() {
-    let Some((stage, _machine, old)) = with_vm() else { return };
+    let Some((stage, _vm, old)) = with_vm() else { return };
     let started = stage.daemon.json("vm move web vda --to there --rate 1M --detach");
     let id = started["id"].as_u64().expect("a number");
     stage.daemon.wait_for(id, "copying", seconds(20));
@@ -152,7 +152,7 @@ fn the_images_of_a_move_under_way_stay() {
 
 #[test]
 fn a_file_that_was_changed_linked_or_replaced_stays() {
-    let Some(Moved { stage, machine: _machine, old, .. }) = moved() else { return };
+    let Some(Moved { stage, vm: _vm, old, .. }) = moved() else { return };
     let aside = stage.scratch.path("aside.raw");
     // The same file system, so it is the same file when it is back.
     fs::rename(&old, &aside).expect("put it aside");
@@ -178,13 +178,13 @@ fn a_file_that_was_changed_linked_or_replaced_stays() {
 
 #[test]
 fn a_file_that_a_program_has_open_stays_until_it_is_closed() {
-    let Some(Moved { stage, machine: _machine, old, .. }) = moved() else { return };
+    let Some(Moved { stage, vm: _vm, old, .. }) = moved() else { return };
     let reader = File::open(&old).expect("open it");
     stays(&stage, &old, &["has the file open", "lsof"]);
     drop(reader);
     // A VM that Sterna does not know, started by hand with the old image.
     let more = ["-S"];
-    let stranger = Machine::start(&stage.scratch, "stranger", &old, "raw", &more);
+    let stranger = Vm::start(&stage.scratch, "stranger", &old, "raw", &more);
     stays(&stage, &old, &["has the file open"]);
     drop(stranger);
     goes(&stage, &old);
@@ -192,7 +192,7 @@ fn a_file_that_a_program_has_open_stays_until_it_is_closed() {
 
 #[test]
 fn an_image_on_which_that_of_a_vm_is_based_stays() {
-    let Some(Moved { stage, machine: _machine, old, .. }) = moved() else { return };
+    let Some(Moved { stage, vm: _vm, old, .. }) = moved() else { return };
     if !programs::have(&["qemu-img"]) {
         return;
     }
@@ -202,7 +202,7 @@ fn an_image_on_which_that_of_a_vm_is_based_stays() {
         "qemu-img",
         ["create", "-q", "-f", "qcow2", "-F", "raw", "-b", &base, &file],
     );
-    let other = Machine::start(&stage.scratch, "other", &top, "qcow2", &["-S"]);
+    let other = Vm::start(&stage.scratch, "other", &top, "qcow2", &["-S"]);
     add(&stage, "other", &other);
     stays(&stage, &old, &["VM other uses it"]);
     other.hang();
@@ -214,16 +214,16 @@ fn an_image_on_which_that_of_a_vm_is_based_stays() {
 
 #[test]
 fn a_vm_that_cannot_be_asked_keeps_its_old_image() {
-    let Some(Moved { stage, mut machine, old, new }) = moved() else { return };
-    machine.hang();
+    let Some(Moved { stage, mut vm, old, new }) = moved() else { return };
+    vm.hang();
     stays(&stage, &old, &["VM web cannot be asked"]);
-    machine.go_on();
-    machine.kill();
+    vm.go_on();
+    vm.kill();
     stays(&stage, &old, &["VM web is off", "start the VM"]);
-    drop(machine);
+    drop(vm);
     // Somebody starts it as ever, with the old image, which has old data.
     let _ = fs::remove_file(stage.scratch.path("web.qmp"));
-    let wrong = Machine::start(&stage.scratch, "web", &old, "raw", &["-S"]);
+    let wrong = Vm::start(&stage.scratch, "web", &old, "raw", &["-S"]);
     until("Sterna to see it", seconds(30), || {
         let answer = stage.daemon.sterna("datastore remove-image here web.raw");
         assert_ne!(answer.code, 0);
@@ -231,7 +231,7 @@ fn a_vm_that_cannot_be_asked_keeps_its_old_image() {
         text.contains("the image of disk vda of VM web").then_some(())
     });
     drop(wrong);
-    let right = Machine::start(&stage.scratch, "web", &new, "raw", &[]);
+    let right = Vm::start(&stage.scratch, "web", &new, "raw", &[]);
     is_written(&new);
     stage.daemon.sterna("vm remove web").ok();
     stays(&stage, &old, &["not known any more", "rm "]);
@@ -243,7 +243,7 @@ fn a_vm_that_cannot_be_asked_keeps_its_old_image() {
 
 #[test]
 fn what_an_older_sterna_has_not_recorded_is_listed_and_stays() {
-    let Some(Moved { mut stage, machine: _machine, old, .. }) = moved() else { return };
+    let Some(Moved { mut stage, vm: _vm, old, .. }) = moved() else { return };
     if !programs::have(&["sqlite3"]) {
         return;
     }
@@ -257,7 +257,7 @@ fn what_an_older_sterna_has_not_recorded_is_listed_and_stays() {
 
 #[test]
 fn nothing_is_removed_where_another_file_system_is() {
-    let Some(Moved { stage, machine: _machine, old, .. }) = moved() else { return };
+    let Some(Moved { stage, vm: _vm, old, .. }) = moved() else { return };
     let mark = stage.here.join(".sterna-datastore");
     let away = stage.scratch.path("mark");
     fs::rename(&mark, &away).expect("take the mark away");
@@ -273,7 +273,7 @@ fn nothing_is_removed_where_another_file_system_is() {
 
 #[test]
 fn an_adopted_disk_leaves_an_old_copy_too() {
-    let Some((stage, _machine, old)) = with_vm() else { return };
+    let Some((stage, _vm, old)) = with_vm() else { return };
     stage.daemon.sterna("vm adopt web vda --on there").ok();
     assert_eq!(listed(&stage, "here", "web.raw")["is"], "old_copy");
     assert_eq!(listed(&stage, "there", "web-vda.raw")["disk"], "web-vda");
@@ -360,18 +360,44 @@ fn an_old_image_that_was_written_after_the_move_stays() {
 fn a_datastore_that_is_one_image_has_no_list() {
     let Some(stage) = Stage::given(&["nbdkit"]) else { return };
     let _server = stage.nbd_server("remote", 16 * MIB, &[]);
-    for line in ["datastore images remote", "datastore remove-image remote a.raw"] {
-        stage
-            .daemon
-            .sterna(line)
-            .fails_with(&["not a directory", "datastore show remote"]);
-    }
+    let list = stage.daemon.sterna("datastore images remote");
+    list.fails_with(&["not a directory", "datastore show remote"]);
     stage.daemon.sterna("datastore images nowhere").fails_with(&["no datastore nowhere"]);
     let said = stage.daemon.sterna("datastore images there").ok().stdout;
     assert!(said.contains("There are no images"), "{said}");
     for name in ["../web.raw", ".sterna-datastore", "/etc/passwd"] {
         let answer = stage.daemon.sterna(&format!("datastore remove-image here {name}"));
         assert_eq!(answer.code, 1, "{}", answer.stderr);
+    }
+}
+
+/// What is to be done next is done, and frees the export.
+#[test]
+fn of_an_export_no_image_is_removed_and_each_refusal_says_what_to_do() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let daemon = &stage.daemon;
+    let refused = |parts: &[&str]| {
+        let whole = "datastore remote is not a directory: as a whole it is";
+        let answer = daemon.sterna("datastore remove-image remote web.raw");
+        answer.fails_with(&[&[whole], parts].concat())
+    };
+    // Exactly, so that the sidecar is elsewhere; and with room for it.
+    for size in [8 * MIB, 16 * MIB] {
+        let server = stage.nbd_server("remote", size, &[]);
+        refused(&["no image of Sterna", "is free for a disk"]);
+        daemon.sterna("disk create web --size 8M --on remote").ok();
+        refused(&["the image of disk web", "sterna migrate web --to DATASTORE"]);
+        daemon.sterna("migrate web --to here --keep-source").ok();
+        let location = server.location();
+        refused(&["the old copy of disk web", &format!("--on remote {location}")]);
+        daemon.sterna("disk create log --size 8M --on remote").fails_with(&["remote"]);
+        daemon.sterna(&format!("disk import old --on remote {location}")).ok();
+        daemon.sterna("disk remove old --delete-image").ok();
+        refused(&["no image of Sterna"]);
+        daemon.sterna("disk create log --size 8M --on remote").ok();
+        for line in ["disk remove log", "disk remove web", "datastore remove remote"] {
+            daemon.sterna(line).ok();
+        }
     }
 }
 

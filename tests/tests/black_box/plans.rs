@@ -483,7 +483,7 @@ fn a_datastore_that_hangs_holds_up_nobody_who_asks_about_plans() {
     let answers = |line: &str| {
         let asked = Instant::now();
         stage.daemon.sterna(line).ok();
-        // A second, and what a busy machine needs; a datastore has ten to be opened.
+        // A second, and what a busy host needs; a datastore has ten to be opened.
         assert!(asked.elapsed() < seconds(3), "{line}: {:?}", asked.elapsed());
     };
     answers(&format!("plan resume {id}"));

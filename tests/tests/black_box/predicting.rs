@@ -2,10 +2,12 @@
 //! held against what it took.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use sterna_tests::{MIB, Stage, programs};
+use sterna_tests::servers::Bindfs;
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, programs, until};
 
 /// A stage with a disk of 64 MiB, and a datastore `slow` that takes 40 MB/s.
 fn stage() -> Stage {
@@ -59,6 +61,46 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     let id = done["id"].as_u64().expect("a number");
     let shown = daemon.sterna(&format!("migration show {id}")).ok();
     assert!(shown.stdout.contains("predicted"), "{}", shown.stdout);
+}
+
+/// Two seconds, and what a busy host needs.
+#[test]
+fn a_destination_that_hangs_holds_nobody_up_and_is_named() {
+    let Some(stage) = Stage::given_root(&["nbdkit", "bindfs"]) else { return };
+    stage.disk_with_data("db", 16 * MIB, 8 * MIB);
+    let remote = stage.nbd_server("remote", 32 * MIB, &[]);
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("fuse", fuse.dir().display());
+    remote.hang();
+    fuse.hang();
+    for to in ["remote", "fuse"] {
+        let asked = Instant::now();
+        let refused = stage.daemon.sterna(&format!("predict db --to {to}"));
+        let took = asked.elapsed();
+        refused.fails_with(&[&format!("datastore {to} cannot be used"), "not answer"]);
+        assert!(took < seconds(3), "{to}: {took:?}");
+    }
+}
+
+#[test]
+fn of_a_source_that_hangs_all_of_the_disk_counts_and_that_is_said() {
+    let Some(stage) = Stage::given_root(&["bindfs"]) else { return };
+    stage.disk_with_data("db", 96 * MIB, 64 * MIB);
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("fuse", fuse.dir().display());
+    for to in ["fuse", "there", "fuse"] {
+        stage.daemon.sterna(&format!("migrate db --to {to}")).ok();
+    }
+    fuse.hang();
+    // The kernel answers for the file system for a moment.
+    let told = until("the file system to hang", seconds(20), || {
+        let asked = Instant::now();
+        let told = stage.daemon.sterna("predict db --to there").ok().stdout;
+        assert!(asked.elapsed() < seconds(3), "{:?}", asked.elapsed());
+        told.contains("not known").then_some(told)
+    });
+    assert!(told.contains("how much of the disk has data: datastore fuse"), "{told}");
+    assert!(told.contains("96.0 MiB at"), "{told}");
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sterna_tests::images::identical_files;
-use sterna_tests::machines::{Machine, write_guest};
 use sterna_tests::places::Loop;
 use sterna_tests::programs::{command, have, root, run};
+use sterna_tests::vms::{Vm, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, checker};
 
@@ -130,7 +130,7 @@ fn which_of_two_copies_is_right_is_not_guessed() {
         is_left(
             &stage.daemon.json(line),
             &ours,
-            "Sterna cannot tell which image is right",
+            "Sterna cannot tell which image of disk a is right",
         );
     }
     assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
@@ -270,14 +270,14 @@ fn a_state_from_the_middle_of_a_move_does_not_cost_the_only_image() {
 }
 
 #[test]
-fn a_state_from_the_middle_of_a_machines_move_does_not_cost_its_disk() {
+fn a_state_from_the_middle_of_a_vms_move_does_not_cost_its_disk() {
     for line in ["move web vda --to there", "adopt web vda --on there"] {
         let programs = ["qemu-system-x86_64", "qemu-io"];
         let Some(mut stage) = Stage::given(&programs) else { return };
         let old = stage.here.join("web.raw");
         write_guest(&old, 64 * MIB, 32 * MIB);
-        let mut machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
-        let socket = machine.socket().display().to_string();
+        let mut vm = Vm::start(&stage.scratch, "web", &old, "raw", &[]);
+        let socket = vm.socket().display().to_string();
         stage.daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
         let started = stage.daemon.json(&format!("vm {line} --rate 1M --detach"));
         let id = started["id"].as_u64().expect("a number");
@@ -285,12 +285,12 @@ fn a_state_from_the_middle_of_a_machines_move_does_not_cost_its_disk() {
         let backup = back_up_the_state(&mut stage);
         stage.daemon.hurry(id);
         stage.daemon.completed(id);
-        machine.kill();
+        vm.kill();
         let there = stage.files_there();
         let says = fs::read(stage.there.join("web-vda.raw.sterna")).ok();
         restore_the_state(&mut stage, &backup);
 
-        // The state takes the machine's disk for a copy, and the machine is off.
+        // The state takes the VM's disk for a copy, and the VM is off.
         let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
         assert!(ended["reason"].to_string().contains("Sterna kept"), "{ended:#}");
         assert_eq!(stage.files_there(), there, "{line}");
@@ -319,12 +319,12 @@ fn an_image_that_cannot_be_read_may_be_newer_than_the_one_that_can() {
     fs::write(&new, &stale).expect("tear the newer one");
     add_datastores(&stage);
     let file = stage.here.join("a.raw");
-    is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar away");
+    is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar to another");
     fs::write(&new, &good).expect("put the sidecar back");
     is_left(
         &stage.daemon.json("disk recover"),
         &file,
-        "Sterna cannot tell which image is right",
+        "Sterna cannot tell which image of disk a is right",
     );
     fs::remove_file(&new).expect("take the sidecar away");
     stage.daemon.sterna("disk recover").ok();

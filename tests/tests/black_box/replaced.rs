@@ -2,13 +2,14 @@
 //! an image, or puts a link where a file of ours should be. Nothing is switched over to
 //! what is not there, nobody else's file is removed, and somebody is told.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::write_image;
+use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -317,4 +318,37 @@ fn an_image_that_is_a_link_or_has_too_long_a_name_is_refused_and_told_why() {
     write_image(&stage.here.join(&long), MIB, MIB);
     let answer = stage.daemon.sterna(&format!("disk import a --on here {long}"));
     answer.fails_with(&["has 250 bytes", "234", "rename the file"]);
+}
+
+/// Somebody has put the image of another disk where the copy was, on a server.
+#[test]
+fn of_another_image_in_the_place_of_the_copy_it_is_said_whose_it_is_and_what_to_do() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    let one = stage.nbd_server("one", 32 * MIB, &[]);
+    let two = stage.nbd_server("two", 32 * MIB, &[]);
+    stage.daemon.sterna("disk create y --size 16M --on two").ok();
+    stage.disk_with_data("a", 16 * MIB, 16 * MIB);
+    let id = stage.daemon.migrate("a --to one --rate 1M");
+    stage.daemon.kill();
+    // Both have their sidecar at the end, behind the disk.
+    let end = 31 * MIB;
+    let mut says = vec![0; MIB as usize];
+    let open =
+        |server: &Nbdkit| File::options().read(true).write(true).open(server.file());
+    open(&two).and_then(|file| file.read_exact_at(&mut says, end)).expect("read");
+    open(&one).and_then(|file| file.write_all_at(&says, end)).expect("write");
+    stage.daemon.restart();
+    let paused = stage.daemon.wait_for(id, "paused", seconds(20));
+    let part = |key: &str| paused[key].as_str().unwrap_or_default().to_owned();
+    let found =
+        "Sterna has found another image in the place of the copy on datastore one";
+    assert!(part("reason").starts_with(found), "{paused:#}");
+    assert!(part("reason").contains("disk y"), "{paused:#}");
+    assert!(part("hint").contains("put the copy back"), "{paused:#}");
+    assert!(part("hint").contains(&format!("migration cancel {id}")), "{paused:#}");
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    stage.daemon.wait_for(id, "cancelled", seconds(20));
+    let mut left = vec![0; MIB as usize];
+    open(&one).and_then(|file| file.read_exact_at(&mut left, end)).expect("read");
+    assert!(left == says, "what is not the copy stays");
 }

@@ -19,7 +19,7 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
-fn the_move_of_250_machines_comes_out_as_published() {
+fn the_move_of_250_vms_comes_out_as_published() {
     let scratch = Scratch::new();
     let out = scratch.path("report").display().to_string();
     let nas250 = ["lab", "nas250", "--virtual", "--json", "--out", &out];

@@ -1,5 +1,5 @@
 //! The state directory stands still: its file system is frozen, as for a snapshot of the
-//! machine, or its device hangs. Whoever uses a disk goes on, whether the disk is being
+//! host, or its device hangs. Whoever uses a disk goes on, whether the disk is being
 //! moved or not; and a daemon that is killed meanwhile has lost nothing of what is copied.
 
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use sterna_tests::{CheckerOptions, MIB, Scratch, Stage, until};
 /// of what the daemon does each second.
 const LINES: usize = 40;
 /// No request waits for the state. They would for as long as that; the rest is for a
-/// machine that is busy with other things.
+/// host that is busy with other things.
 const LONGEST_MS: f64 = 1500.0;
-/// Eight seconds of patience with the state, and what a busy machine takes.
+/// Eight seconds of patience with the state, and what a busy host takes.
 const ANSWERED: Duration = seconds(14);
 const ROOM: u64 = 128 * MIB;
 

@@ -8,24 +8,24 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use sterna_tests::between::{Between, Stop};
-use sterna_tests::machines::{Machine, ask, is_written, number_on, write_guest};
 use sterna_tests::transfer::{REPORTED, Setting};
+use sterna_tests::vms::{Vm, ask, is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
-/// What a machine would do within it, it does not do.
+/// What a VM would do within it, it does not do.
 const NEVER: std::time::Duration = seconds(3);
 
-/// A stage with a busy machine `web` of which a disk is on its way, and a monitor of the
-/// machine's for people; the move's number, and the image.
-fn moving() -> Option<(Stage, Machine, PathBuf, u64, PathBuf)> {
+/// A stage with a busy VM `web` of which a disk is on its way, and a monitor of the
+/// VM's for people; the move's number, and the image.
+fn moving() -> Option<(Stage, Vm, PathBuf, u64, PathBuf)> {
     let stage = Stage::given(&["qemu-system-x86_64"])?;
     let image = stage.here.join("web.raw");
     write_guest(&image, 64 * MIB, 32 * MIB);
     let people = stage.scratch.socket("people.qmp");
     let more = ["-qmp", &format!("unix:{},server=on,wait=off", people.display())];
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &more);
-    let socket = machine.socket().display();
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &more);
+    let socket = vm.socket().display();
     stage.daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
     until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
     let line = "vm move web vda --to there --rate 1M --detach";
@@ -34,7 +34,7 @@ fn moving() -> Option<(Stage, Machine, PathBuf, u64, PathBuf)> {
         let shown = stage.daemon.json(&format!("migration show {id}"));
         (shown["progress"]["copied"].as_u64() > Some(0)).then_some(())
     });
-    Some((stage, machine, people, id, image))
+    Some((stage, vm, people, id, image))
 }
 
 /// Whether QEMU still has a job.
@@ -49,8 +49,8 @@ fn warnings(stage: &Stage) -> String {
 
 #[test]
 fn a_qemu_that_lost_its_socket_to_one_that_was_started_by_mistake_has_not_ended() {
-    let Some((mut stage, mut machine, people, id, image)) = moving() else { return };
-    let socket = machine.socket().to_owned();
+    let Some((mut stage, mut vm, people, id, image)) = moving() else { return };
+    let socket = vm.socket().to_owned();
     let node = format!("driver=file,node-name=low,filename={}", image.display());
     let started = programs::command("qemu-system-x86_64")
         .args(["-machine", "q35", "-accel", "tcg", "-nodefaults", "-display", "none"])
@@ -68,19 +68,19 @@ fn a_qemu_that_lost_its_socket_to_one_that_was_started_by_mistake_has_not_ended(
     let untidy = "may still have a part of its copy";
     assert!(warnings(&stage).contains(untidy), "{}", warnings(&stage));
     is_written(&image);
-    machine.kill();
-    until("nothing of it to be left at the machine", seconds(20), || {
+    vm.kill();
+    until("nothing of it to be left at the VM", seconds(20), || {
         (!warnings(&stage).contains(untidy)).then_some(())
     });
 }
 
 #[test]
-fn a_machine_that_was_removed_keeps_what_it_has_when_it_answers_again() {
-    let Some((stage, machine, people, id, image)) = moving() else { return };
-    machine.hang();
+fn a_vm_that_was_removed_keeps_what_it_has_when_it_answers_again() {
+    let Some((stage, vm, people, id, image)) = moving() else { return };
+    vm.hang();
     stage.daemon.wait_for(id, "cancelled", REPORTED);
     stage.daemon.sterna("vm remove web").ok();
-    machine.go_on();
+    vm.go_on();
     is_written(&image);
     let began = Instant::now();
     while began.elapsed() < NEVER {
@@ -88,7 +88,7 @@ fn a_machine_that_was_removed_keeps_what_it_has_when_it_answers_again() {
         assert!(!stage.files_there().is_empty(), "somebody has removed its file");
     }
     // And its monitor is free.
-    let socket = machine.socket().display();
+    let socket = vm.socket().display();
     stage.daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
 }
 
@@ -124,9 +124,9 @@ fn what_lies_where_a_guest_would_come_is_nobodys_to_remove() {
 }
 
 #[track_caller]
-fn execute(machine: &Machine, command: &str, arguments: &Value) -> Value {
+fn execute(vm: &Vm, command: &str, arguments: &Value) -> Value {
     let command = json!({ "execute": command, "arguments": arguments });
-    ask(machine.socket(), &command)
+    ask(vm.socket(), &command)
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn a_qemu_of_somebodys_that_has_a_guest_which_was_sent_to_it_is_left_alone() {
     let scratch = &setting.stage.scratch;
     let image = scratch.path("other.raw");
     write_guest(&image, 2 * MIB, MIB);
-    let guest = Machine::start(scratch, "other", &image, "raw", &[]);
+    let guest = Vm::start(scratch, "other", &image, "raw", &[]);
     let more = ["-incoming", "defer", "-S"];
-    let mut somebodys = Machine::start(scratch, "web-b", &image, "raw", &more);
+    let mut somebodys = Vm::start(scratch, "web-b", &image, "raw", &more);
     let uri = format!("unix:{}", scratch.socket("somebodys").display());
     execute(&somebodys, "migrate-incoming", &json!({ "uri": uri }));
     execute(&guest, "migrate", &json!({ "uri": uri }));

@@ -1,21 +1,21 @@
-//! What an operator has to know of machines is in the status: which hang, which were
+//! What an operator has to know of VMs is in the status: which hang, which were
 //! started with an image that they had left, and which would not survive a restart.
 
-use sterna_tests::machines::{Machine, number_on, write_guest};
+use sterna_tests::vms::{Vm, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
-/// Machines are looked at every 10 s; one that hangs takes four each time, and two looks.
+/// VMs are looked at every 10 s; one that hangs takes four each time, and two looks.
 const TOLD: std::time::Duration = seconds(60);
 
-fn stage() -> Option<(Stage, Machine, std::path::PathBuf)> {
+fn stage() -> Option<(Stage, Vm, std::path::PathBuf)> {
     let stage = Stage::given(&["qemu-system-x86_64"])?;
     let image = stage.here.join("web.raw");
     write_guest(&image, 16 * MIB, 8 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
-    stage.daemon.sterna(&format!("vm add web --qmp {}", machine.socket().display())).ok();
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &[]);
+    stage.daemon.sterna(&format!("vm add web --qmp {}", vm.socket().display())).ok();
     until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
-    Some((stage, machine, image))
+    Some((stage, vm, image))
 }
 
 fn warnings(stage: &Stage) -> String {
@@ -23,15 +23,15 @@ fn warnings(stage: &Stage) -> String {
 }
 
 #[test]
-fn a_machine_that_was_started_with_the_image_that_it_had_left_is_told_of() {
-    let Some((stage, mut machine, old)) = stage() else { return };
+fn a_vm_that_was_started_with_the_image_that_it_had_left_is_told_of() {
+    let Some((stage, mut vm, old)) = stage() else { return };
     let answer = stage.daemon.sterna("vm move web vda --to there").ok();
     let words = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("from now on start web with"), "{words}");
     assert_eq!(warnings(&stage), "[]");
-    machine.kill();
-    std::fs::remove_file(machine.socket()).expect("remove a socket");
-    let machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
+    vm.kill();
+    std::fs::remove_file(vm.socket()).expect("remove a socket");
+    let vm = Vm::start(&stage.scratch, "web", &old, "raw", &[]);
     // Nobody looks at it but the daemon.
     let warned = until("a warning", TOLD, || {
         let warned = warnings(&stage);
@@ -43,27 +43,27 @@ fn a_machine_that_was_started_with_the_image_that_it_had_left_is_told_of() {
     stage.daemon.sterna("vm move web vda --to there").fails_with(&left);
     stage.daemon.sterna("vm adopt web vda --on there").fails_with(&left);
     stage.daemon.sterna("vm remove web").ok();
-    stage.daemon.sterna(&format!("vm add web --qmp {}", machine.socket().display())).ok();
+    stage.daemon.sterna(&format!("vm add web --qmp {}", vm.socket().display())).ok();
     assert_eq!(warnings(&stage), "[]");
 }
 
 #[test]
-fn a_machine_that_hangs_is_told_of_until_it_is_back() {
-    let Some((stage, machine, _image)) = stage() else { return };
-    machine.hang();
+fn a_vm_that_hangs_is_told_of_until_it_is_back() {
+    let Some((stage, vm, _image)) = stage() else { return };
+    vm.hang();
     let told = |wanted: bool| {
         until("the status to say so", TOLD, || {
             (warnings(&stage).contains("vm web") == wanted).then_some(())
         });
     };
     told(true);
-    machine.go_on();
+    vm.go_on();
     told(false);
 }
 
 #[test]
 fn a_move_that_cannot_be_given_up_any_more_is_not_said_to_be() {
-    let Some((stage, _machine, _image)) = stage() else { return };
+    let Some((stage, _vm, _image)) = stage() else { return };
     for _ in 0..4 {
         let on = stage.daemon.json("vm show web")["disks"][0]["datastore"].clone();
         let to = if on == "here" { "there" } else { "here" };
@@ -94,12 +94,12 @@ fn a_guest_that_would_not_survive_a_restart_of_the_daemon_is_told_of() {
     let server = stage.daemon.nbd_socket();
     let told = || warnings(&stage).contains("does not reconnect");
     {
-        let _waits = Machine::start_on_export(&stage.scratch, "web", server, "db", &[]);
+        let _waits = Vm::start_on_export(&stage.scratch, "web", server, "db", &[]);
         assert!(!told(), "{}", warnings(&stage));
     }
     {
         let _gives_up =
-            Machine::start_without_reconnecting(&stage.scratch, "old", server, "db");
+            Vm::start_without_reconnecting(&stage.scratch, "old", server, "db");
         let warned = warnings(&stage);
         assert!(told() && warned.contains("disk db"), "{warned}");
         assert!(warned.contains("sterna disk qemu-args db"), "{warned}");

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::allocated;
-use sterna_tests::machines::{Machine, is_written, write_guest};
 use sterna_tests::programs;
+use sterna_tests::vms::{Vm, is_written, write_guest};
 use sterna_tests::{MIB, Stage};
 
 #[test]
@@ -61,8 +61,8 @@ fn an_image_that_was_allocated_in_full_is_so_after_a_move() {
 fn an_image_that_was_allocated_in_full_is_so_after_qemu_has_moved_it() {
     let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
     let moved = |name: &str, image: &Path| {
-        let machine = Machine::start(&stage.scratch, name, image, "raw", &[]);
-        let socket = machine.socket().display();
+        let vm = Vm::start(&stage.scratch, name, image, "raw", &[]);
+        let socket = vm.socket().display();
         stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
         stage.daemon.sterna(&format!("vm move {name} vda --to there")).ok();
         let new = &stage.daemon.json(&format!("vm show {name}"))["disks"][0]["image"];

@@ -1,4 +1,4 @@
-//! Virtual machines that run go from one QEMU to another: nothing that the guest has
+//! VMs that run go from one QEMU to another: nothing that the guest has
 //! written is lost, and whatever ends meanwhile, it runs once at most.
 
 use std::io::{BufRead, BufReader};
@@ -7,10 +7,8 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 use sterna_tests::between::{Between, Stop};
-use sterna_tests::machines::{
-    Machine, is_written, number_on, starter, tell, write_guest,
-};
 use sterna_tests::transfer::{PEOPLE, REPORTED, Setting};
+use sterna_tests::vms::{Vm, is_written, number_on, starter, tell, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, programs, until};
 
@@ -47,11 +45,11 @@ fn refuses(setting: &Setting) {
     let image = setting.stage.scratch.path("other.raw");
     write_guest(&image, MIB * 2, MIB);
     let scratch = &setting.stage.scratch;
-    let other = Machine::start(scratch, "other", &image, "raw", &["-S"]);
+    let other = Vm::start(scratch, "other", &image, "raw", &["-S"]);
     daemon.sterna(&to(other.socket())).fails_with(&["does not wait for a guest"]);
     // One with another disk.
     let more = ["-incoming", "defer"];
-    let other = Machine::start(scratch, "third", &image, "raw", &more);
+    let other = Vm::start(scratch, "third", &image, "raw", &more);
     daemon.sterna(&to(other.socket())).fails_with(&["vda is ", "other.raw"]);
     // A program that fails, and one that starts nothing.
     daemon.sterna("host program b /bin/false").ok();
@@ -182,7 +180,7 @@ fn what_somebody_does_at_a_monitor_of_his_own_is_seen_and_the_guest_stays() {
         [("first", "migrate_cancel", cancelled), ("second", "stop", paused)]
     {
         let scratch = &setting.stage.scratch;
-        let mut there = Machine::start(scratch, name, &setting.image, "raw", &more);
+        let mut there = Vm::start(scratch, name, &setting.image, "raw", &more);
         let id = setting.slowly(there.socket());
         tell(&people, word);
         let ended = setting.reaches(id, "cancelled", REPORTED);
@@ -239,12 +237,12 @@ fn a_daemon_that_is_killed_finds_the_guest_and_has_it_run_where_it_has_come() {
 fn a_guest_that_has_run_at_the_other_qemu_never_goes_on_with_its_older_memory() {
     // It writes also while no daemon is there.
     let Some(mut setting) = Setting::on_a_file() else { return };
-    // One whose machine stands still, shut down, when it is reset.
+    // One whose VM stands still, shut down, when it is reset.
     let scratch = &setting.stage.scratch;
     let monitor = scratch.socket("second.qmp");
     let second = format!("unix:{},server=on,wait=off", monitor.display());
     let more = ["-incoming", "defer", "-qmp", &second, "-no-reboot", "-no-shutdown"];
-    let there = Machine::start(scratch, "web-b", &setting.image, "raw", &more);
+    let there = Vm::start(scratch, "web-b", &setting.image, "raw", &more);
     let other = Between::start(scratch, "web-b", there.socket());
     other.stop_at("\"cont\"", Stop::After);
     let id = setting.begin(other.socket(), "--detach");
@@ -252,7 +250,7 @@ fn a_guest_that_has_run_at_the_other_qemu_never_goes_on_with_its_older_memory() 
     setting.stage.daemon.kill();
     is_written(&setting.image);
     tell(&monitor, "system_reset");
-    let still = until("the machine to be shut down", seconds(20), || {
+    let still = until("the VM to be shut down", seconds(20), || {
         let before = number_on(&setting.image);
         std::thread::sleep(seconds(1));
         (number_on(&setting.image) == before).then_some(before)
@@ -317,7 +315,7 @@ fn a_qemu_that_was_started_where_the_other_one_waited_is_left_alone() {
     let scratch = &setting.stage.scratch;
     let image = scratch.path("other.raw");
     write_guest(&image, 2 * MIB, MIB);
-    let mut somebodys = Machine::start(scratch, "web-b", &image, "raw", &["-S"]);
+    let mut somebodys = Vm::start(scratch, "web-b", &image, "raw", &["-S"]);
     setting.stage.daemon.restart();
     let ended = setting.reaches(id, "cancelled", seconds(20));
     let why = ended["reason"].as_str().expect("why");
@@ -358,7 +356,7 @@ fn a_guest_that_the_other_qemu_does_not_run_goes_on_where_it_was() {
     let old = setting.source.socket().to_owned();
     let more = ["-incoming", "defer"];
     let scratch = &setting.stage.scratch;
-    let there = Machine::start(scratch, "first", &setting.image, "raw", &more);
+    let there = Vm::start(scratch, "first", &setting.image, "raw", &more);
     let mut lock = locked(&setting.image);
     let id = setting.begin(there.socket(), "--detach");
     // Now neither may write.
@@ -379,7 +377,7 @@ fn a_guest_that_the_other_qemu_does_not_run_goes_on_where_it_was() {
     // And without that it goes.
     setting.recommended();
     let scratch = &setting.stage.scratch;
-    let there = Machine::start(scratch, "second", &setting.image, "raw", &more);
+    let there = Vm::start(scratch, "second", &setting.image, "raw", &more);
     let id = setting.begin(there.socket(), "");
     setting.reaches(id, "completed", REPORTED);
     setting.runs_on("b", there.socket());

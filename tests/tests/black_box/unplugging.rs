@@ -1,19 +1,19 @@
-//! A disk is taken from its machine while QEMU copies it: nobody writes to it any more, so
+//! A disk is taken from its VM while QEMU copies it: nobody writes to it any more, so
 //! the old image is the whole truth, and nothing of the copy is left anywhere.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use sterna_tests::machines::{Machine, ask, write_guest};
+use sterna_tests::vms::{Vm, ask, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
-/// A stage with a machine `web` that has a second disk `sda` of 64 MiB on `here`; and a
+/// A stage with a VM `web` that has a second disk `sda` of 64 MiB on `here`; and a
 /// monitor of the test's own.
 struct Unplugging {
     stage: Stage,
-    _machine: Machine,
+    _vm: Vm,
     monitor: PathBuf,
     image: PathBuf,
 }
@@ -34,11 +34,10 @@ impl Unplugging {
             ["-device", "virtio-scsi-pci"],
             ["-device", "scsi-hd,drive=disk1,id=sda"],
         ];
-        let machine =
-            Machine::start(&stage.scratch, "web", &first, "raw", &more.concat());
-        let add = format!("vm add web --qmp {}", machine.socket().display());
+        let vm = Vm::start(&stage.scratch, "web", &first, "raw", &more.concat());
+        let add = format!("vm add web --qmp {}", vm.socket().display());
         stage.daemon.sterna(&add).ok();
-        Some(Unplugging { stage, _machine: machine, monitor, image })
+        Some(Unplugging { stage, _vm: vm, monitor, image })
     }
 
     /// Starts something with `sda` that goes on by itself; gives its number.

@@ -1,4 +1,4 @@
-//! Virtual machines that exist already: QEMU serves their disks, and Sterna has it move
+//! VMs that exist already: QEMU serves their disks, and Sterna has it move
 //! them.
 
 use std::path::{Path, PathBuf};
@@ -6,38 +6,38 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sterna_tests::between::{Between, Stop};
-use sterna_tests::machines::{Machine, is_written, number_on, write_guest};
+use sterna_tests::vms::{Vm, is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
 /// What the commands promise: something that is wrong is said within this.
 pub(crate) const REPORTED: Duration = seconds(5);
 
-/// A stage with a busy machine `web`, whose raw disk of 64 MiB is on `here`.
-fn stage() -> Option<(Stage, Machine, PathBuf)> {
+/// A stage with a busy VM `web`, whose raw disk of 64 MiB is on `here`.
+fn stage() -> Option<(Stage, Vm, PathBuf)> {
     let stage = Stage::given(&["qemu-system-x86_64"])?;
     let image = stage.here.join("web.raw");
     write_guest(&image, 64 * MIB, 32 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
-    add(&stage, "web", &machine);
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &[]);
+    add(&stage, "web", &vm);
     until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
-    Some((stage, machine, image))
+    Some((stage, vm, image))
 }
 
-/// A stage with a machine `web` as of [`stage`], but with somebody between it and Sterna.
-fn stage_between() -> Option<(Stage, Machine, Between, PathBuf)> {
+/// A stage with a VM `web` as of [`stage`], but with somebody between it and Sterna.
+fn stage_between() -> Option<(Stage, Vm, Between, PathBuf)> {
     let stage = Stage::given(&["qemu-system-x86_64"])?;
     let image = stage.here.join("web.raw");
     write_guest(&image, 64 * MIB, 32 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
-    let between = Between::start(&stage.scratch, "web", machine.socket());
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &[]);
+    let between = Between::start(&stage.scratch, "web", vm.socket());
     stage.daemon.sterna(&format!("vm add web --qmp {}", between.socket().display())).ok();
-    Some((stage, machine, between, image))
+    Some((stage, vm, between, image))
 }
 
 #[track_caller]
-fn add(stage: &Stage, name: &str, machine: &Machine) {
-    let socket = machine.socket().display();
+fn add(stage: &Stage, name: &str, vm: &Vm) {
+    let socket = vm.socket().display();
     stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn image(stage: &Stage) -> PathBuf {
     disk(stage)["image"].as_str().expect("a path").into()
 }
 
-/// Moves the machine's disk from its `old` image, as soon as nothing is in the way.
+/// Moves the VM's disk from its `old` image, as soon as nothing is in the way.
 #[track_caller]
 fn moves_when_it_can(stage: &Stage, old: &Path) {
     until("the next move to find nothing in its way", seconds(30), || {
@@ -73,13 +73,13 @@ pub(crate) fn nothing_is_left(stage: &Stage) {
 }
 
 #[test]
-fn a_machine_is_added_listed_shown_and_forgotten() {
-    let Some((stage, machine, _image)) = stage() else { return };
+fn a_vm_is_added_listed_shown_and_forgotten() {
+    let Some((stage, vm, _image)) = stage() else { return };
     let daemon = &stage.daemon;
     let shown = daemon.json("vm show web");
     assert_eq!(
         (&shown["state"], &shown["qmp"]),
-        (&"running".into(), &machine.socket().display().to_string().into())
+        (&"running".into(), &vm.socket().display().to_string().into())
     );
     let disk = disk(&stage);
     assert_eq!((&disk["device"], &disk["format"]), (&"vda".into(), &"raw".into()));
@@ -89,7 +89,7 @@ fn a_machine_is_added_listed_shown_and_forgotten() {
     let words = daemon.sterna("vm list").ok().stdout;
     assert!(words.contains("web") && words.contains("vda"), "{words}");
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
-    let socket = machine.socket().display();
+    let socket = vm.socket().display();
     daemon.sterna(&format!("vm add other --qmp {socket}")).fails_with(&["web already"]);
     // Where a disk's name is wanted, a VM's leads to its disks.
     daemon.sterna("migrate web --to there").fails_with(&["sterna vm move web"]);
@@ -98,7 +98,7 @@ fn a_machine_is_added_listed_shown_and_forgotten() {
 }
 
 #[test]
-fn a_machine_is_not_added_again_by_another_monitor() {
+fn a_vm_is_not_added_again_by_another_monitor() {
     let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
     let daemon = &stage.daemon;
     let more = stage.scratch.socket("more.qmp");
@@ -106,7 +106,7 @@ fn a_machine_is_not_added_again_by_another_monitor() {
     let start = |name: &str, more: &[&str]| {
         let image = stage.here.join(format!("{name}.raw"));
         write_guest(&image, 8 * MIB, MIB);
-        Machine::start(&stage.scratch, name, &image, "raw", more)
+        Vm::start(&stage.scratch, name, &image, "raw", more)
     };
     // None has a UUID, by which they could be told apart.
     let web = start("web", &["-qmp", &monitor]);
@@ -116,17 +116,17 @@ fn a_machine_is_not_added_again_by_another_monitor() {
     again.fails_with(&["belongs to VM web already", "web.qmp", "sterna vm remove web"]);
     add(&stage, "mail", &mail);
     let names = |list: &Value| -> Vec<String> {
-        let all = list.as_array().expect("machines").iter();
+        let all = list.as_array().expect("VMs").iter();
         all.map(|vm| vm["name"].as_str().expect("a name").to_owned()).collect()
     };
     assert_eq!(names(&daemon.json("vm list")), ["mail", "web"]);
     daemon.sterna("vm remove web").ok();
     daemon.sterna(&format!("vm add again --qmp {}", more.display())).ok();
-    // Who stands between two machines and Sterna is neither of them.
+    // Who stands between two VMs and Sterna is neither of them.
     daemon.sterna("vm remove again").ok();
     daemon.sterna("vm remove mail").ok();
-    for (name, machine) in [("web", &web), ("mail", &mail)] {
-        let between = Between::start(&stage.scratch, name, machine.socket());
+    for (name, vm) in [("web", &web), ("mail", &mail)] {
+        let between = Between::start(&stage.scratch, name, vm.socket());
         daemon
             .sterna(&format!("vm add {name} --qmp {}", between.socket().display()))
             .ok();
@@ -135,7 +135,7 @@ fn a_machine_is_not_added_again_by_another_monitor() {
 
 #[test]
 fn a_disk_moves_while_its_guest_writes() {
-    let Some((stage, machine, old)) = stage() else { return };
+    let Some((stage, vm, old)) = stage() else { return };
     let answer = stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
     assert!(answer.stdout.contains("moved from here to there"), "{}", answer.stdout);
     let new = image(&stage);
@@ -156,7 +156,7 @@ fn a_disk_moves_while_its_guest_writes() {
     let back = image(&stage);
     assert_eq!(back.parent(), Some(stage.here.as_path()));
     is_written(&back);
-    drop(machine);
+    drop(vm);
     let (ok, text) = programs::attempt(
         "cmp",
         ["-n", "1048576", &back.display().to_string(), &old.display().to_string()],
@@ -172,20 +172,20 @@ fn a_qcow2_disk_stays_one() {
     let old = stage.here.join("web.qcow2");
     let [from, to] = [&raw, &old].map(|path| path.display().to_string());
     programs::run("qemu-img", ["convert", "-O", "qcow2", &from, &to]);
-    let machine = Machine::start(&stage.scratch, "web", &old, "qcow2", &["-S"]);
-    add(&stage, "web", &machine);
+    let vm = Vm::start(&stage.scratch, "web", &old, "qcow2", &["-S"]);
+    add(&stage, "web", &vm);
     stage.daemon.sterna("vm move web vda --to there").ok();
     let disk = disk(&stage);
     assert_eq!((&disk["format"], &disk["size"]), (&"qcow2".into(), &(64 * MIB).into()));
     let new = image(&stage).display().to_string();
-    drop(machine);
+    drop(vm);
     let text = programs::run("qemu-img", ["compare", &from, &new]);
     assert!(text.contains("identical"), "{text}");
 }
 
 #[test]
 fn a_move_is_guarded_paused_and_cancelled() {
-    let Some((stage, _machine, old)) = stage() else { return };
+    let Some((stage, _vm, old)) = stage() else { return };
     let id = moving(&stage, "web vda --to there --keep 97% --rate 2M");
     let learns = |now: &Value| now["guard"]["state"].is_string();
     let now = until("the guard to be at work", seconds(20), || {
@@ -205,7 +205,7 @@ fn a_move_is_guarded_paused_and_cancelled() {
 
 #[test]
 fn a_copy_for_idle_moments_waits_beside_a_busy_guest() {
-    let Some((stage, _machine, _old)) = stage() else { return };
+    let Some((stage, _vm, _old)) = stage() else { return };
     let id = moving(&stage, "web vda --to there --idle-only");
     stage.daemon.wait_for(id, "copying", seconds(20));
     let first = until("the copy to stand", seconds(20), || {
@@ -228,8 +228,8 @@ pub(crate) fn slow_move(stage: &Stage) -> u64 {
 }
 
 #[test]
-fn a_policy_ends_with_the_move_of_a_machines_disk() {
-    let Some((stage, _machine, _old)) = stage() else { return };
+fn a_policy_ends_with_the_move_of_a_vms_disk() {
+    let Some((stage, _vm, _old)) = stage() else { return };
     let id = slow_move(&stage);
     let limit = format!("policy limit migration 2M --until-job {id}");
     stage.daemon.sterna(&limit).ok();
@@ -242,11 +242,11 @@ fn a_policy_ends_with_the_move_of_a_machines_disk() {
 }
 
 #[test]
-fn a_machine_that_dies_ends_its_move() {
-    let Some((stage, mut machine, old)) = stage() else { return };
+fn a_vm_that_dies_ends_its_move() {
+    let Some((stage, mut vm, old)) = stage() else { return };
     let id = slow_move(&stage);
     let began = Instant::now();
-    machine.kill();
+    vm.kill();
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     assert!(began.elapsed() < REPORTED);
     assert!(ended["reason"].as_str().expect("why").contains("has ended"), "{ended:#}");
@@ -256,14 +256,14 @@ fn a_machine_that_dies_ends_its_move() {
 }
 
 #[test]
-fn a_machine_that_hangs_ends_its_move_and_is_tidied_up_when_it_is_back() {
-    let Some((stage, machine, old)) = stage() else { return };
+fn a_vm_that_hangs_ends_its_move_and_is_tidied_up_when_it_is_back() {
+    let Some((stage, vm, old)) = stage() else { return };
     let id = slow_move(&stage);
-    machine.hang();
+    vm.hang();
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("not answer") && why.contains("Sterna removes"), "{why}");
-    machine.go_on();
+    vm.go_on();
     is_written(&old);
     until("the copy to be removed", seconds(30), || {
         stage.files_there().is_empty().then_some(())
@@ -280,9 +280,8 @@ fn a_job_that_somebody_else_gives_up_is_reported() {
     write_guest(&image, 64 * MIB, 32 * MIB);
     let other = stage.scratch.socket("other.qmp");
     let monitor = format!("unix:{},server=on,wait=off", other.display());
-    let machine =
-        Machine::start(&stage.scratch, "web", &image, "raw", &["-qmp", &monitor]);
-    add(&stage, "web", &machine);
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &["-qmp", &monitor]);
+    add(&stage, "web", &vm);
     let id = slow_move(&stage);
     let script = format!(
         "import socket, json\n\
@@ -307,7 +306,7 @@ fn a_job_that_somebody_else_gives_up_is_reported() {
 
 #[test]
 fn a_daemon_that_is_killed_goes_on_with_the_move() {
-    let Some((mut stage, _machine, old)) = stage() else { return };
+    let Some((mut stage, _vm, old)) = stage() else { return };
     let id = slow_move(&stage);
     stage.daemon.kill();
     stage.daemon.restart();
@@ -321,8 +320,8 @@ fn a_daemon_that_is_killed_goes_on_with_the_move() {
 }
 
 #[test]
-fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
-    let Some((mut stage, mut machine, between, old)) = stage_between() else { return };
+fn a_vm_that_is_started_anew_with_its_old_image_costs_no_write() {
+    let Some((mut stage, mut vm, between, old)) = stage_between() else { return };
     between.stop_at("job-complete", Stop::After);
     let id = moving(&stage, "web vda --to there");
     between.reached();
@@ -331,10 +330,10 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
         (number_on(&new) > number_on(&old)).then_some(())
     });
     stage.daemon.kill();
-    machine.kill();
-    std::fs::remove_file(machine.socket()).expect("remove a socket");
+    vm.kill();
+    std::fs::remove_file(vm.socket()).expect("remove a socket");
     let written = number_on(&new);
-    let _machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
+    let _vm = Vm::start(&stage.scratch, "web", &old, "raw", &[]);
     stage.daemon.restart();
     let ended = stage.daemon.wait_for(id, "cancelled", seconds(30));
     let why = ended["reason"].as_str().expect("why");
@@ -353,7 +352,7 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
 
 #[test]
 fn a_switch_over_that_does_not_come_can_be_cancelled() {
-    let Some((stage, _machine, between, old)) = stage_between() else { return };
+    let Some((stage, _vm, between, old)) = stage_between() else { return };
     between.stop_at("job-complete", Stop::Lost);
     let id = moving(&stage, "web vda --to there");
     between.reached();
@@ -369,8 +368,8 @@ fn a_switch_over_that_does_not_come_can_be_cancelled() {
 }
 
 #[test]
-fn a_machine_that_falls_silent_at_the_switch_over_is_asked_again() {
-    let Some((stage, _machine, between, old)) = stage_between() else { return };
+fn a_vm_that_falls_silent_at_the_switch_over_is_asked_again() {
+    let Some((stage, _vm, between, old)) = stage_between() else { return };
     between.stop_at("job-complete", Stop::Cut);
     let id = moving(&stage, "web vda --to there");
     between.reached();
@@ -387,7 +386,7 @@ fn a_machine_that_falls_silent_at_the_switch_over_is_asked_again() {
 
 #[test]
 fn a_copy_that_ends_while_its_limit_is_changed_says_why_it_has_ended() {
-    let Some((stage, _machine, between, old)) = stage_between() else { return };
+    let Some((stage, _vm, between, old)) = stage_between() else { return };
     let id = slow_move(&stage);
     between.stop_at("block-job-set-speed", Stop::TooLate);
     stage.daemon.sterna(&format!("migration set {id} --rate 2M")).ok();
@@ -403,7 +402,7 @@ fn a_daemon_that_is_killed_while_a_copy_begins_begins_it_anew() {
     for (command, when) in
         [("blockdev-add", Stop::Before), ("blockdev-mirror", Stop::After)]
     {
-        let Some((mut stage, _machine, between, _old)) = stage_between() else { return };
+        let Some((mut stage, _vm, between, _old)) = stage_between() else { return };
         between.stop_at(command, when);
         let id = moving(&stage, "web vda --to there");
         between.reached();
@@ -416,14 +415,14 @@ fn a_daemon_that_is_killed_while_a_copy_begins_begins_it_anew() {
 }
 
 #[test]
-fn what_a_machine_that_hangs_has_of_a_copy_is_given_up_by_the_next_daemon() {
-    let Some((mut stage, machine, old)) = stage() else { return };
+fn what_a_vm_that_hangs_has_of_a_copy_is_given_up_by_the_next_daemon() {
+    let Some((mut stage, vm, old)) = stage() else { return };
     let id = slow_move(&stage);
-    machine.hang();
+    vm.hang();
     stage.daemon.wait_for(id, "cancelled", REPORTED);
     stage.daemon.kill();
     stage.daemon.restart();
-    machine.go_on();
+    vm.go_on();
     is_written(&old);
     moves_when_it_can(&stage, &old);
 }
@@ -438,8 +437,8 @@ fn a_disk_whose_device_has_no_id_is_not_moved() {
     let more = ["-blockdev", &file, "-blockdev", "driver=raw,node-name=disk1,file=file1"];
     let device = ["-device", "virtio-blk-pci,drive=disk1"];
     let more = [&more[..], &device[..]].concat();
-    let machine = Machine::start(&stage.scratch, "web", &one, "raw", &more);
-    add(&stage, "web", &machine);
+    let vm = Vm::start(&stage.scratch, "web", &one, "raw", &more);
+    add(&stage, "web", &vm);
     stage.daemon.sterna("vm move web disk1 --to there").fails_with(&["no id", "id="]);
     nothing_is_left(&stage);
 }
@@ -454,8 +453,8 @@ fn a_scsi_disk_goes_by_the_id_of_its_device() {
     let more = ["-blockdev", &file, "-blockdev", "driver=raw,node-name=disk1,file=file1"];
     let device = ["-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=disk1,id=sda"];
     let more = [&more[..], &device[..]].concat();
-    let machine = Machine::start(&stage.scratch, "web", &one, "raw", &more);
-    add(&stage, "web", &machine);
+    let vm = Vm::start(&stage.scratch, "web", &one, "raw", &more);
+    add(&stage, "web", &vm);
     stage.daemon.sterna("vm move web sda --to there").ok();
     let id = stage.daemon.json("migration list")[0]["id"].as_u64().expect("a number");
     assert_eq!(stage.files_there(), [format!("web-sda-{id}.raw")]);
@@ -463,15 +462,15 @@ fn a_scsi_disk_goes_by_the_id_of_its_device() {
 
 #[test]
 fn what_goes_with_qemu_is_not_moved() {
-    let Some((stage, _machine, old)) = stage() else { return };
+    let Some((stage, _vm, old)) = stage() else { return };
     let spare = stage.here.join("spare.raw");
     std::fs::copy(&old, &spare).expect("copy an image");
     let drive = format!("file={},format=raw,if=none,id=d1,snapshot=on", spare.display());
     let more = ["-drive", &drive, "-device", "virtio-blk-pci,drive=d1,id=vdb"];
     let other = stage.here.join("other.raw");
     std::fs::copy(&old, &other).expect("copy an image");
-    let machine = Machine::start(&stage.scratch, "other", &other, "raw", &more);
-    add(&stage, "other", &machine);
+    let vm = Vm::start(&stage.scratch, "other", &other, "raw", &more);
+    add(&stage, "other", &vm);
     stage
         .daemon
         .sterna("vm move other vdb --to there")
@@ -494,7 +493,7 @@ fn what_goes_with_qemu_is_not_moved() {
 
 #[test]
 fn what_cannot_be_moved_is_refused_with_the_reason() {
-    let Some((stage, _machine, _old)) = stage() else { return };
+    let Some((stage, _vm, _old)) = stage() else { return };
     let daemon = &stage.daemon;
     daemon.sterna("vm move web vdz --to there").fails_with(&["no disk vdz", "vda"]);
     daemon.sterna("vm move web vda --to nowhere").fails_with(&["no datastore nowhere"]);

@@ -1,17 +1,17 @@
-//! Virtual machines that libvirt owns: Sterna has libvirt move their disks, and serves disks
-//! that libvirt's machines use.
+//! VMs that libvirt owns: Sterna has libvirt move their disks, and serves disks
+//! that libvirt's VMs use.
 
 use std::path::PathBuf;
 
 use sterna_tests::libvirt::{self, Domain};
-use sterna_tests::machines::{is_written, number_on, write_guest};
+use sterna_tests::vms::{is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
-use crate::machines::{prepared, says_90};
+use crate::attaching::{prepared, says_90};
 use crate::vms::{REPORTED, disk, image, moving, nothing_is_left, slow_move};
 
-/// A stage with a busy machine `web` that libvirt owns.
+/// A stage with a busy VM `web` that libvirt owns.
 fn libvirt_stage() -> Option<(Stage, Domain, PathBuf)> {
     if !libvirt::have() {
         return None;
@@ -62,7 +62,7 @@ fn a_move_of_libvirts_is_guarded_and_cancelled() {
 }
 
 #[test]
-fn a_machine_of_libvirts_that_goes_off_ends_its_move() {
+fn a_vm_of_libvirts_that_goes_off_ends_its_move() {
     let Some((stage, domain, old)) = libvirt_stage() else { return };
     let id = slow_move(&stage);
     domain.destroy();
@@ -112,7 +112,7 @@ fn a_copy_that_somebody_else_has_libvirt_make_is_left_alone() {
 }
 
 #[test]
-fn a_machine_of_libvirts_uses_a_disk_over_vhost_user_across_a_restart_and_a_move() {
+fn a_vm_of_libvirts_uses_a_disk_over_vhost_user_across_a_restart_and_a_move() {
     if !libvirt::have() {
         return;
     }
@@ -140,4 +140,23 @@ fn a_machine_of_libvirts_uses_a_disk_over_vhost_user_across_a_restart_and_a_move
     }
     let status = stage.daemon.sterna("status").ok().stdout;
     assert!(!status.contains("reconnect"), "libvirt's QEMU reconnects: {status}");
+}
+
+#[test]
+fn where_libvirt_does_not_run_it_is_said_what_to_install_or_to_start() {
+    let mut stage = Stage::new();
+    let says = "error: failed to connect to the hypervisor
+error: Failed to connect socket to '/run/libvirt/libvirt-sock': No such file or directory";
+    let script = format!("#!/bin/sh\necho \"{says}\" >&2\nexit 1\n");
+    stage.daemon.stop();
+    stage.daemon.use_instead(&stage.scratch, "virsh", &script);
+    stage.daemon.restart();
+    let refused = stage.daemon.sterna("vm add web --libvirt qemu:///system");
+    refused.fails_with(&[
+        "Failed to connect socket",
+        "Sterna added nothing",
+        "systemctl start libvirtd",
+        "libvirt-daemon-system",
+    ]);
+    assert_eq!(stage.daemon.json("vm list").as_array().map(Vec::len), Some(0));
 }

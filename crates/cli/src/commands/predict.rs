@@ -84,6 +84,9 @@ fn show(one: &Prediction, output: Output) -> String {
         let at = moment_ahead(best.at);
         pairs.add("best hour", format!("{at}: {}", span(best.likely_s)));
     }
+    for what in &one.unasked {
+        pairs.add("not known", what.as_str());
+    }
     let head = format!("{} from {} to {}:", one.disk, one.from, one.to);
     format!("{}\n{}", prose(&head), output.pairs_below(&pairs))
 }
@@ -208,6 +211,7 @@ mod tests {
             at: None,
             predicted: predicted(),
             best: Some(BestHour { at: 4_000_000_000, likely_s: 95.0 }),
+            unasked: vec!["how much of the disk has data".into()],
         };
         let text = show(&one, Output::new(false));
         for part in [
@@ -219,6 +223,7 @@ mod tests {
             "3 moves from fast to slow",
             "about 97% of its IO/s",
             "best hour",
+            "not known     how much",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }

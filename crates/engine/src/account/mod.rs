@@ -32,7 +32,7 @@ use sterna_core::DiskId;
 use sterna_core::durability::{Legacy, Loss, Past, Server};
 
 use crate::boot::BootId;
-use crate::memory::{Memory, Name};
+use crate::memory::{Home, Memory, Name};
 use record::{Record, State};
 use words::Words;
 pub(crate) use words::address;
@@ -164,7 +164,7 @@ fn begin(
 ) -> io::Result<(Record, Words)> {
     let generation = record::new_generation();
     let record = Record { generation, disk, boot: spec.boot, state: State::Open };
-    let words = Words::create(generation, owes)?;
+    let words = Words::create(generation, owes, Home::of(&spec.path).as_ref())?;
     let written = record::write(&spec.path, &record);
     if written.is_err() {
         Memory::remove(Name::Account(generation));

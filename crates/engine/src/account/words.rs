@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use sterna_core::durability::{Line, Loss, Past, Server};
 
-use crate::memory::{Mapped, Memory, Name};
+use crate::memory::{Home, Mapped, Memory, Name};
 
 /// Images at a server that a disk has at once: its own, the copy's, and those that are
 /// still being closed.
@@ -37,8 +37,12 @@ pub(super) struct Words {
 
 impl Words {
     /// New ones, without a line.
-    pub(super) fn create(generation: u64, owed: Option<Loss>) -> io::Result<Words> {
-        let memory = Memory::create(Name::Account(generation), LEN)?;
+    pub(super) fn create(
+        generation: u64,
+        owed: Option<Loss>,
+        home: Option<&Home>,
+    ) -> io::Result<Words> {
+        let memory = Memory::create(Name::Account(generation), LEN, home)?;
         let words = Words { generation, mapped: memory.map(WORDS)? };
         words.set_owed(owed);
         (0..LINES).for_each(|at| words.free_line(at));

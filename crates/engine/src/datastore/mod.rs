@@ -251,6 +251,19 @@ impl Datastore {
         matches!(self.place, Place::Directory(_))
     }
 
+    /// What a device or an export says of itself, whatever the size of its disk is; nothing
+    /// if it says nothing, and of a directory.
+    pub fn says_as_a_whole(&self) -> Result<Option<Identity>, DatastoreError> {
+        let Place::Medium(medium) = &self.place else { return Ok(None) };
+        match medium.found() {
+            Ok(found) => Ok(Some(found)),
+            Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes an image with its sidecar. Never overwrites a file or an image of
     /// another disk.
     pub fn create_image(

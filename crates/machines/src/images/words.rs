@@ -5,7 +5,9 @@ use std::path::Path;
 use sterna_api::Error;
 use sterna_core::old_copy::{Keep, Owner};
 use sterna_engine::datastore::OldCopy;
+use sterna_engine::sidecar::Role;
 
+use super::Whole;
 use super::facts::Gathered;
 use super::records::Known;
 
@@ -63,6 +65,46 @@ pub(super) fn refusal(
         ))
         .hint("repair this, and try again"),
     }
+}
+
+/// Why there is no file to remove on a device or an export, and how that gets free.
+pub(super) fn no_files(whole: &Whole, datastore: &str, location: &str) -> Error {
+    let (is, hint) = match whole {
+        Whole::Disk(disk) => (
+            format!("the image of disk {disk}, and no old copy"),
+            format!(
+                "`sterna migrate {disk} --to DATASTORE` moves the disk away, and frees \
+                 {datastore}"
+            ),
+        ),
+        Whole::Moving(id) => (
+            format!("used by migration {id}"),
+            format!("wait for the migration's end: `sterna migration watch {id}`"),
+        ),
+        Whole::Says(says) if says.role == Role::Retired => (
+            format!(
+                "the old copy of disk {}, and no file that Sterna can remove",
+                says.name
+            ),
+            format!(
+                "to free {datastore} for another disk, make the copy a disk, and remove that \
+                 disk: `sterna disk import NAME --on {datastore} {location}`, then `sterna \
+                 disk remove NAME --delete-image`"
+            ),
+        ),
+        Whole::Says(says) => (
+            format!("an image of disk {} ({}), and no old copy", says.name, says.role),
+            "`sterna disk recover --dry-run` shows what Sterna can do with the image"
+                .into(),
+        ),
+        Whole::Free => (
+            "no image of Sterna".into(),
+            format!("nothing is to be removed: {datastore} is free for a disk"),
+        ),
+    };
+    let message =
+        format!("datastore {datastore} is not a directory: as a whole it is {is}");
+    Error::invalid(message).hint(hint)
 }
 
 /// A file that was to go and has not gone.

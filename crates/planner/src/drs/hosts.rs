@@ -82,7 +82,12 @@ impl Planner {
                 ..known.clone()
             })])
         })?;
-        tracing::info!(host = name, ?program, "a program starts VMs there");
+        match &request.program {
+            Some(program) => {
+                tracing::info!(host = name, program, "a program starts VMs there");
+            }
+            None => tracing::info!(host = name, "no program starts VMs there"),
+        }
         self.show_host(name)
     }
 

@@ -40,7 +40,16 @@ impl Planner {
             })])
         })?;
         lock(&self.drs.state).round_s = registry.settings.round_s;
-        tracing::info!(settings = ?registry.settings, "DRS settings changed");
+        let now = registry.settings;
+        tracing::info!(
+            automation = %now.automation,
+            threshold = now.threshold,
+            round_s = now.round_s,
+            hold = now.hold,
+            cooldown_s = now.cooldown_s,
+            moves = now.moves,
+            "DRS settings changed"
+        );
         Ok(registry.settings)
     }
 }

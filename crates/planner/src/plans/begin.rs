@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
-use sterna_core::place::waves::{Event, Fault};
+use sterna_core::place::waves::{Event, Fault, Refusal};
 use sterna_core::{Bytes, DiskId};
 use sterna_moves::old_copy;
 use sterna_os::lock;
@@ -103,10 +103,14 @@ impl Planner {
             tracing::warn!(migration = id, %error, "a move has begun despite an error");
             return began(id);
         }
-        let (disk, fault) = (&begin.request.disk, self.fault_of(begin, &error));
-        tracing::warn!(disk, ?fault, %error, "a move did not begin");
-        let problem = Some(error.to_string());
-        Heard { problem, ..Heard::of(Event::Refused(at, fault)) }
+        let (disk, refusal) = (&begin.request.disk, self.refusal_of(begin, &error));
+        tracing::warn!(disk, ?refusal, %error, "a move did not begin");
+        let problem = Some(match refusal.is_final() && !error.hint.is_empty() {
+            // Nobody tries it again who would be told then.
+            true => format!("{error}; {}", error.hint),
+            false => error.to_string(),
+        });
+        Heard { problem, ..Heard::of(Event::Refused(at, refusal.fault())) }
     }
 
     /// Refuses a disk that has grown since it was planned for, and would now fill its
@@ -154,31 +158,30 @@ impl Planner {
         }
     }
 
-    /// Whose fault it is that a move did not begin.
-    fn fault_of(&self, begin: &Begin, error: &Error) -> Fault {
+    /// Why a move did not begin.
+    fn refusal_of(&self, begin: &Begin, error: &Error) -> Refusal {
         let Ok(there) = self.storage.handle(&begin.request.to) else {
-            return Fault::Destination;
+            return Refusal::Closed;
         };
-        // The disk is gone, or is not what was planned for.
         if matches!(error.code, ErrorCode::NotFound | ErrorCode::Invalid) {
-            return Fault::Lasting;
+            return Refusal::Senseless;
         }
         if there.is_in_maintenance() {
-            return Fault::Destination;
+            return Refusal::Closed;
         }
         let is_served = self.storage.problem_of(begin.disk).is_none();
         match error.code {
-            ErrorCode::NoSpace => Fault::Full,
-            ErrorCode::Unavailable if self.hangs(&begin.from) => Fault::Source,
+            ErrorCode::NoSpace => Refusal::Full,
+            ErrorCode::Unavailable if self.hangs(&begin.from) => Refusal::SourceAway,
             ErrorCode::Unavailable if is_served && there.look().is_ok() => {
-                Fault::Destination
+                Refusal::Unusable
             }
-            ErrorCode::Unavailable if is_served => Fault::Away,
-            ErrorCode::Unavailable if self.is_offline(&begin.from) => Fault::Source,
+            ErrorCode::Unavailable if is_served => Refusal::DestinationAway,
+            ErrorCode::Unavailable if self.is_offline(&begin.from) => Refusal::SourceAway,
             ErrorCode::Unavailable | ErrorCode::InUse | ErrorCode::Internal => {
-                Fault::Passing
+                Refusal::Busy
             }
-            _ => Fault::Lasting,
+            _ => Refusal::Senseless,
         }
     }
 

@@ -60,6 +60,27 @@ impl VirshError {
         self.says(&["Failed to connect socket"]) && !self.says(&["End of file"])
     }
 
+    /// What to install or to start on this host, where it is that which is missing.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            VirshError::NoVirsh(_) => Some(
+                "install virsh (Debian, Ubuntu: `apt install libvirt-clients`; Fedora, RHEL: \
+                 `dnf install libvirt-client`)",
+            ),
+            _ if self.is_away() && self.says(&["Permission denied"]) => Some(
+                "let the daemon's user use libvirt: as a rule, put that user into the group \
+                 libvirt, and start the daemon again",
+            ),
+            _ if self.is_away() => Some(
+                "start libvirt: `systemctl start libvirtd`, or `systemctl start \
+                 virtqemud.socket` where each driver has its own daemon; if there is neither, \
+                 install it (Debian, Ubuntu: `apt install libvirt-daemon-system`; Fedora, \
+                 RHEL: `dnf install libvirt-daemon-kvm`)",
+            ),
+            _ => None,
+        }
+    }
+
     fn says(&self, words: &[&str]) -> bool {
         let VirshError::Refused { said, .. } = self else { return false };
         words.iter().any(|words| said.contains(words))
@@ -84,6 +105,23 @@ mod tests {
         ] {
             assert!(!refused(said).is_off() && refused(said).is_silent(), "{said}");
         }
+    }
+
+    #[test]
+    fn it_is_said_what_to_install_or_to_start() {
+        let absent = refused(
+            "failed to connect to the hypervisor; Failed to connect socket to \
+             '/var/run/libvirt/libvirt-sock': No such file or directory",
+        );
+        let remedy = |error: &VirshError| error.remedy().unwrap_or_default();
+        for part in ["systemctl start libvirtd", "virtqemud", "libvirt-daemon-system"] {
+            assert!(remedy(&absent).contains(part), "{}", remedy(&absent));
+        }
+        let denied = refused("Failed to connect socket to '/a': Permission denied");
+        assert!(remedy(&denied).contains("the group libvirt"), "{}", remedy(&denied));
+        let no_virsh = VirshError::NoVirsh("No such file or directory".into());
+        assert!(remedy(&no_virsh).contains("libvirt-clients"), "{}", remedy(&no_virsh));
+        assert_eq!(refused("Domain not found: no domain").remedy(), None);
     }
 
     #[test]

@@ -39,10 +39,20 @@ impl DatastoreHandle {
             return Ok(());
         }
         let name = self.name();
-        let message =
-            format!("datastore {name} is not a directory: it holds one image, if any");
+        let message = format!(
+            "datastore {name} is not a directory: as a whole it is one image at most, and \
+             has no list of images"
+        );
         Err(Error::invalid(message)
             .hint(format!("see `sterna datastore show {name}` and `sterna disk list`")))
+    }
+
+    /// What a datastore that is one image at most says of itself, if it answers in time.
+    pub fn says_as_a_whole(&self) -> Result<Option<Identity>> {
+        self.must_answer()?;
+        let datastore = self.get()?;
+        let said = self.answer_to(move || datastore.says_as_a_whole())?;
+        said.map_err(|error| self.refused(&error))
     }
 
     /// The command that removes an old copy there, if it is a directory.

@@ -148,7 +148,8 @@ fn images_of(handle: &DatastoreHandle) -> Result<Vec<Found>> {
     let unseen = |error: Error| {
         error.hint(format!(
             "Sterna recovers nothing before it has read this datastore, which may hold \
-             newer images; repair this, or `sterna datastore remove {}`",
+             newer images. Repair this; only if the datastore is lost for good, `sterna \
+             datastore remove {}`, and recover again",
             handle.name()
         ))
     };

@@ -56,9 +56,10 @@ pub(super) fn judge<'a>(
         check_newest(one, says, found)?;
         check_name(says, disks)?;
         match one.locked {
-            true => {
-                Err("another program uses the image: stop that program first".to_owned())
-            }
+            true => Err(
+                "another program uses the image: stop that program, and recover again"
+                    .to_owned(),
+            ),
             false => Ok(says),
         }
     };
@@ -72,9 +73,10 @@ pub(super) fn judge<'a>(
         let namesake = taken.iter().find(|other| other.0 != at && other.1 == name);
         if let Some(&(other, _)) = namesake {
             verdicts[at] = Err(format!(
-                "{} belongs to another disk that is called {name}, too; recover one of \
-                 them with `--on DATASTORE`, or move the sidecar of the other image away",
-                found[other].place
+                "two disks are called {name}: this image is of the one, and {} of the \
+                 other. To recover this one, `sterna disk recover --on {}`, or move the \
+                 sidecar of the other image to another directory, and recover again",
+                found[other].place, found[at].datastore
             ));
         }
     }
@@ -87,12 +89,13 @@ fn check_role(says: &Identity) -> Result<(), String> {
     match says.role {
         Role::Active => Ok(()),
         Role::Partial => Err(format!(
-            "partial: the destination of an unfinished migration of disk {name}; the \
-             image holds only a part of the disk"
+            "partial: an unfinished copy of disk {name}, which holds only a part of the \
+             disk; a new move of the disk to this datastore goes on with it"
         )),
-        Role::Retired => {
-            Err(format!("retired: disk {name} was moved to another image, or removed"))
-        }
+        Role::Retired => Err(format!(
+            "retired: an old copy, because disk {name} was moved to another image, or \
+                 removed"
+        )),
     }
 }
 
@@ -102,8 +105,8 @@ fn check_known(one: &Found, says: &Identity, disks: &[DiskRecord]) -> Result<(),
     let (name, ours, theirs) = (&disk.name, disk.generation, says.generation);
     if theirs < ours {
         return Err(format!(
-            "out of date: the image has generation {theirs} of disk {name}; the disk is \
-             on {} with generation {ours}",
+            "out of date: this image has generation {theirs} of disk {name}, and the disk \
+             is on datastore {} with generation {ours}",
             disk.datastore
         ));
     }
@@ -112,8 +115,8 @@ fn check_known(one: &Found, says: &Identity, disks: &[DiskRecord]) -> Result<(),
         None => format!("`sterna disk remove {name} --keep-image`"),
     };
     Err(format!(
-        "the image has generation {theirs} of disk {name}; in the state, the disk is on \
-         {} with generation {ours}; if this image is the right one, {way}, and recover \
+        "Sterna has disk {name} on datastore {} with generation {ours}, and this image \
+         has generation {theirs} of it. If this image is the right one, {way}, and recover \
          again",
         disk.datastore
     ))
@@ -136,16 +139,16 @@ fn check_newest(one: &Found, says: &Identity, found: &[Found]) -> Result<(), Str
         let (name, generation, place) = (&says.name, says.generation, &other.place);
         if theirs.generation > generation {
             return Err(format!(
-                "out of date: the image has generation {generation} of disk {name}, and \
+                "out of date: this image has generation {generation} of disk {name}, and \
                  {place} has {}",
                 theirs.generation
             ));
         }
         if theirs.generation == generation {
             return Err(format!(
-                "{place} has generation {generation} of disk {name}, too, and Sterna \
-                 cannot tell which image is right; find out, and move the sidecar of the \
-                 other image away"
+                "Sterna cannot tell which image of disk {name} is right: this image and \
+                 {place} both have generation {generation}. Find out, move the sidecar of \
+                 the wrong image to another directory, and recover again"
             ));
         }
     }
@@ -171,12 +174,12 @@ fn check_unreadable(
         return Ok(());
     }
     let way_out = match theirs {
-        Some(_) => "move its sidecar away".to_owned(),
+        Some(_) => "move its sidecar to another directory".to_owned(),
         None => format!("`sterna datastore remove {}`", other.datastore),
     };
     Err(format!(
-        "{} may be a newer image of disk {}: {error}; if you are sure that the image is \
-         not newer, {way_out}, and recover again",
+        "{} may be a newer image of disk {} than this one: {error}. If you are sure that \
+         it is not, {way_out}, and recover again",
         other.place, says.name
     ))
 }
@@ -186,13 +189,17 @@ fn check_name(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
     let name = &says.name;
     if !is_name(name) {
         return Err(format!(
-            "the image's disk is called {name:?}, which cannot be a name of a disk"
+            "the sidecar calls the disk {name:?}, which cannot be the name of a disk; \
+             import the image under another name: move the sidecar to another directory, \
+             then `sterna disk import`"
         ));
     }
     match disks.iter().any(|disk| disk.name == *name) {
         true => Err(format!(
-            "the image's disk is called {name}, and another disk has that name; remove \
-             that disk first"
+            "this image is of another disk {name} than the one that Sterna has; remove \
+             that one first (`sterna disk remove {name} --keep-image`), or import this \
+             image under another name: move its sidecar to another directory, then `sterna \
+             disk import`"
         )),
         false => Ok(()),
     }
@@ -268,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_tie_is_not_decided() {
-        let tie = "Sterna cannot tell which image is right";
+        let tie = "Sterna cannot tell which image of disk disk1 is right";
         let found = [image("a", 1, 2, Role::Active), image("b", 1, 2, Role::Active)];
         expect(&verdicts(&found, &[], None), &[tie, tie]);
         let found = [image("a", 1, 2, Role::Active), image("b", 1, 2, Role::Retired)];
@@ -286,7 +293,7 @@ mod tests {
     fn a_disk_that_is_known_keeps_its_truth() {
         let found = [image("a", 1, 2, Role::Active)];
         expect(&verdicts(&found, &[known(1, "disk1", 3)], None), &["out of date"]);
-        let newer = "if this image is the right one";
+        let newer = "If this image is the right one";
         expect(&verdicts(&found, &[known(1, "disk1", 2)], None), &[newer]);
         expect(&verdicts(&found, &[known(1, "disk1", 1)], None), &[newer]);
     }
@@ -295,11 +302,14 @@ mod tests {
     fn a_name_is_given_once() {
         let mut found = [image("a", 1, 1, Role::Active), image("b", 2, 1, Role::Active)];
         let other = known(9, "disk1", 1);
-        expect(&verdicts(&found, &[other], None), &["another disk", "taken"]);
+        expect(&verdicts(&found, &[other], None), &["of another disk", "taken"]);
         for one in &mut found {
             one.says.as_mut().unwrap().name = "db".into();
         }
-        expect(&verdicts(&found, &[], None), &["called db, too", "called db, too"]);
+        expect(
+            &verdicts(&found, &[], None),
+            &["two disks are called db", "two disks are called db"],
+        );
         expect(&verdicts(&found, &[], Some("a")), &["taken", "taken"]);
     }
 
@@ -309,7 +319,8 @@ mod tests {
         found[0].says = Err(SidecarError::Damaged("torn"));
         found[1].says.as_mut().unwrap().name = "../etc".into();
         found[2].locked = true;
-        let expected = ["damaged", "cannot be a name", "another program uses the image"];
+        let expected =
+            ["damaged", "cannot be the name", "another program uses the image"];
         expect(&verdicts(&found, &[], None), &expected);
     }
 
@@ -330,7 +341,10 @@ mod tests {
         ] {
             let found = [candidate(), other];
             expect(&verdicts(&found, &[], None), &[may_be, "the sidecar"]);
-            expect(&verdicts(&found, &[], None), &["move its sidecar away", ""]);
+            expect(
+                &verdicts(&found, &[], None),
+                &["move its sidecar to another directory", ""],
+            );
         }
         let found = [candidate(), unreadable("", damaged())];
         expect(&verdicts(&found, &[], None), &["datastore remove b", "the sidecar"]);
@@ -342,7 +356,7 @@ mod tests {
     fn a_migration_that_has_not_ended_is_in_the_way() {
         let mut found = [image("a", 1, 2, Role::Active)];
         found[0].migration = Some(7);
-        let reason = "if this image is the right one, `sterna migration cancel 7`";
+        let reason = "If this image is the right one, `sterna migration cancel 7`";
         expect(&verdicts(&found, &[known(1, "disk1", 1)], None), &[reason]);
         expect(&verdicts(&found, &[known(1, "disk1", 3)], None), &["out of date"]);
     }

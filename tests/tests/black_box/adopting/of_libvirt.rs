@@ -1,10 +1,10 @@
-//! Disks of machines that libvirt owns: what it has kept of them follows.
+//! Disks of VMs that libvirt owns: what it has kept of them follows.
 
 use sterna_tests::libvirt::{self, Domain};
 
 use super::*;
 
-/// A stage with a busy machine `web` that libvirt owns.
+/// A stage with a busy VM `web` that libvirt owns.
 fn libvirt_stage() -> Option<(Stage, Domain, PathBuf)> {
     if !libvirt::have() {
         return None;

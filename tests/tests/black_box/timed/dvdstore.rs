@@ -136,7 +136,7 @@ fn users_shop_and_the_report_says_what_it_came_to() {
     assert_eq!(told, orders);
     assert_eq!(report["errors"], Value::Array(Vec::new()));
     assert_eq!(report["server"]["durable"], true);
-    // The server is on this machine, so what orders cost is known.
+    // The server is on this host, so what orders cost is known.
     assert!(report["cpu"]["seconds_per_order"].as_f64() > Some(0.0), "{report:#}");
 }
 

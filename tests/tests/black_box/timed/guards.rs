@@ -9,7 +9,7 @@ use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
 /// A guard says more than "learning" after five comparisons. There is one every two
-/// seconds where trials are rarest, and on a busy machine every second one does not count:
+/// seconds where trials are rarest, and on a busy host every second one does not count:
 /// the application's own speed has changed too much during it.
 const LEARNS: Duration = seconds(30);
 
@@ -136,7 +136,7 @@ fn a_copy_for_idle_moments_waits_for_them() {
     settle();
     let before = synced(&stage, id);
     settle();
-    // On a busy machine the client itself pauses for moments.
+    // On a busy host the client itself pauses for moments.
     let beside = synced(&stage, id) - before;
     assert!(beside < 16 * MIB, "{beside} bytes beside a busy application");
     client.finish();

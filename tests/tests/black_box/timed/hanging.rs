@@ -3,28 +3,28 @@
 //! and started meanwhile.
 //!
 //! How much of its speed a disk keeps is measured by the same client right before, in
-//! the same run: what the machine does to everybody is thereby not held against us.
+//! the same run: what the host does to everybody is thereby not held against us.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sterna_tests::clients::{Fio, writes_and_reads};
-use sterna_tests::machines::{Machine, write_guest};
 use sterna_tests::places::Loop;
 use sterna_tests::servers::{Bindfs, Nbdkit};
+use sterna_tests::vms::{Vm, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
 const SIZE: u64 = 32 * MIB;
-/// A second counts as an answer; the rest is for a machine that is busy with other things.
+/// A second counts as an answer; the rest is for a host that is busy with other things.
 const ANSWERED: Duration = seconds(3);
 /// Of their speed, disks that have nothing to do with what hangs keep at least this much.
 /// They keep all of it where nothing else is going on.
 const KEPT: f64 = 0.5;
 /// A move to what hangs pauses after 10 s.
 const PAUSES: Duration = seconds(20);
-/// A move of a machine's disk asks QEMU twice, and the datastore once, each for 4 s.
+/// A move of a VM's disk asks QEMU twice, and the datastore once, each for 4 s.
 const GIVEN_UP: Duration = seconds(30);
 
 /// A disk `well` on `here`, `sick` on the datastore `hung`, and two that are on their way
@@ -122,7 +122,7 @@ impl Scene {
         });
         let after = ["well", "beside"].map(|disk| self.speed_of(disk));
         println!("IO/s before {before:.0?}, while another datastore hangs {after:.0?}");
-        // Of both together: one second of one disk says little on a busy machine.
+        // Of both together: one second of one disk says little on a busy host.
         let [before, after] = [before, after].map(|both| both.into_iter().sum::<f64>());
         assert!(after > before * KEPT, "{before:.0} IO/s before, {after:.0} after");
         // Somebody new gets in, and on.
@@ -285,16 +285,16 @@ fn a_server_hangs_and_nobody_else() {
 }
 
 #[test]
-fn a_move_of_a_machine_to_what_hangs_is_given_up_and_put_away_when_it_goes_on() {
+fn a_move_of_a_vm_to_what_hangs_is_given_up_and_put_away_when_it_goes_on() {
     let needs = ["bindfs", "qemu-system-x86_64"];
     let Some(stage) = Stage::given_root(&needs) else { return };
     let fuse = Bindfs::new(&stage.scratch, "fuse");
     stage.datastore("hung", fuse.dir().display());
     let image = stage.here.join("web.raw");
     write_guest(&image, 64 * MIB, 32 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    let vm = Vm::start(&stage.scratch, "web", &image, "raw", &[]);
     let _awake = Awake(&fuse);
-    let socket = machine.socket().display();
+    let socket = vm.socket().display();
     stage.daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
     let moving = stage.daemon.json("vm move web vda --to hung --rate 2M --detach");
     let id = moving["id"].as_u64().expect("a number");
@@ -352,7 +352,7 @@ impl Scene {
 
 /// `cargo test --release -p sterna-tests --test black_box timed::hanging -- --ignored --nocapture`
 #[test]
-#[ignore = "a measurement: it wants the machine for itself"]
+#[ignore = "a measurement: it wants the host for itself"]
 fn how_much_others_keep() {
     {
         let Some((stage, fuse)) = given_fuse() else { return };

@@ -74,8 +74,8 @@ fn the_quick_experiment_judges_every_requirement_and_reports() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let report: Value = serde_json::from_slice(&done.stdout)
         .unwrap_or_else(|error| panic!("no JSON ({error}): {said}"));
-    // Figures of a machine under test mean little; that each requirement is judged, and
-    // that the exit code says the same as the report, holds on any machine.
+    // Figures of a host under test mean little; that each requirement is judged, and
+    // that the exit code says the same as the report, holds on any host.
     let verdicts = every_verdict(&report);
     let passed = verdicts.iter().all(|verdict| verdict["passed"] == true);
     assert_eq!(report["passed"], passed);
@@ -140,8 +140,8 @@ fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
         let found = all.find(|one| one["what"].as_str().expect("words").contains(about));
         found.unwrap_or_else(|| panic!("no verdict on `{about}`: {verdicts:#?}"))
     };
-    // What an emulated guest keeps on a machine under test means little; that nothing
-    // is lost holds on any machine.
+    // What an emulated guest keeps on a host under test means little; that nothing
+    // is lost holds on any host.
     for path in ["old → new", "new → old"] {
         let about = &format!("data, high, {path}, vhost-user: orders kept");
         assert!(of(about)["value"].as_f64() > Some(0.0), "{verdicts:#?}");
@@ -166,7 +166,7 @@ fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
 }
 
 #[test]
-fn machines_move_in_waves_and_what_each_of_them_got_is_told() {
+fn vms_move_in_waves_and_what_each_of_them_got_is_told() {
     let scratch = Scratch::new();
     let (place, out) = (place(&scratch), scratch.path("report"));
     let out_text = out.display().to_string();
@@ -181,7 +181,7 @@ fn machines_move_in_waves_and_what_each_of_them_got_is_told() {
     let report: Value = serde_json::from_slice(&kept).expect("JSON");
     let verdicts = report["verdicts"].as_array().expect("verdicts");
     assert_eq!(verdicts[0]["measured"], "50 of 50", "{verdicts:#?}");
-    // How well they got it is a matter of this machine.
+    // How well they got it is a matter of this host.
     let least = verdicts[1]["value"].as_f64().expect("a part");
     assert!((50.0..=100.0).contains(&least), "{verdicts:#?}");
     assert_eq!(done.status.success(), report["passed"] == true, "{said}");

@@ -1,4 +1,4 @@
-//! Tests that compare rates and times, or in which the machine is busy: with an emulated
+//! Tests that compare rates and times, or in which the host is busy: with an emulated
 //! guest, a database, or gigabytes. Two of them at a time is what two cores can do.
 
 mod classes;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use sterna_api::{
     AttachDisk, CreateDisk, CreatedDisk, Disk, DiskActivity, ErrorCode, ImageFate,
-    ImportDisk, Provision, RecoverDisks, RemovedDisk,
+    ImportDisk, Provision, RemovedDisk,
 };
 use sterna_console::connect::{Failure, Link};
 use sterna_console::format::{bytes, count, iops, rate, response};
@@ -52,16 +52,17 @@ pub(crate) enum DiskCommand {
     List,
     /// Show one disk
     Show(NameArg),
-    /// Recover disks from their images after the state was lost
+    /// Recover disks from their images after the state directory was lost
     ///
-    /// Sterna takes the newest active image of each disk, and gives a reason for every
-    /// other image.
+    /// Before: make sure that no other Sterna serves these images, and add all datastores.
+    /// Sterna makes the newest active image of each disk a disk again, with its old name,
+    /// and copies and deletes nothing. For every other image Sterna prints the reason.
     Recover {
-        /// Recover only images on this datastore; images on other datastores are still
-        /// read
+        /// Recover only disks whose image is on this datastore; Sterna still reads all
+        /// datastores, because another one may have a newer image
         #[arg(long, value_name = "DATASTORE")]
         on: Option<String>,
-        /// Print what would be done, and change nothing
+        /// Print what Sterna would do, and change nothing: try this first
         #[arg(long)]
         dry_run: bool,
     },
@@ -111,8 +112,9 @@ its own and removes this one at its end, unless --keep-source is given.";
 
 /// What is said of one that was allocated in full.
 const THICK: &str = "\
-All of it is allocated, so it is a thick disk: its image keeps that room, and has it
-wherever the disk is moved (`sterna migrate --provision thin` gives it up).
+All of it is allocated, so it is a thick disk: its image keeps that room, and
+has it wherever the disk is moved (`sterna migrate --provision thin` gives it
+up).
 ";
 
 /// How much room an image takes before anything is written to it.
@@ -170,12 +172,7 @@ pub(crate) fn run(
                 link.ask(async |client| Ok(client.import_disk(&request).await?))?;
             output.answer(&disk, imported)
         }
-        DiskCommand::Recover { on, dry_run } => {
-            let request = RecoverDisks { datastore: on, dry_run };
-            let done =
-                link.ask(async |client| Ok(client.recover_disks(&request).await?))?;
-            output.answer(&done, |done| recovery::show(done, output))
-        }
+        DiskCommand::Recover { on, dry_run } => recovery::run(on, dry_run, link, output),
         DiskCommand::List => {
             let all = link.ask(async |client| Ok(client.disks().await?))?;
             output.answer(&all, |all| list(all, output))
@@ -213,7 +210,7 @@ pub(crate) fn run(
         DiskCommand::QemuArgs(NameArg { name }) => {
             let (disk, device) = with_device(link, &name)?;
             let ways = qemu::ways(&disk, device.as_deref());
-            output.answer(&ways, |ways| qemu::show(ways))
+            output.to_paste(&ways, |ways| qemu::show(ways))
         }
     }
 }

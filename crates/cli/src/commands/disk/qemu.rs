@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use sterna_api::Disk;
+use sterna_console::output::WIDTH;
 use sterna_qemu::arguments::{blockdev, chardev, unix_server};
 
 /// Characters of a node's name in QEMU, at most.
@@ -87,28 +88,50 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The ways in, for people: arguments as a shell takes them.
+/// The ways in, for people: each is a piece of a shell's command line, to be pasted as it is.
 pub(crate) fn show(ways: &[Way]) -> String {
     let mut text = String::new();
     for way in ways {
-        text.push_str(&format!("{}:\n", way.way));
-        for pair in way.arguments.chunks(2) {
-            text.push_str(&format!("  {}\n", quoted(pair)));
-        }
+        let pairs = way.arguments.chunks(2).map(pasted);
+        let pairs = pairs.collect::<Vec<_>>().join(" \\\n");
+        text.push_str(&format!("{}:\n{pairs}\n", way.way));
     }
     if ways.iter().any(|way| way.way == "vhost-user") {
-        text.push_str("MEMORY is the machine's, as with -m.\n");
+        text.push_str("MEMORY is the VM's, as with -m.\n");
     }
     text.trim_end().to_owned()
 }
 
-fn quoted(words: &[String]) -> String {
+/// An option and its value, as a shell takes them. A value that is too long goes on in the
+/// next line after one of its commas: a shell takes a backslash at a line's end for nothing,
+/// so the next line must not be indented. Within quotes that would not be so, and each line
+/// has quotes of its own. A path stays whole.
+fn pasted(pair: &[String]) -> String {
+    let whole =
+        format!("  {}", pair.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "));
+    let [option, value] = pair else { return whole };
+    // Behind the last line comes another backslash.
+    if whole.chars().count() + 2 <= WIDTH {
+        return whole;
+    }
+    let mut lines = Vec::new();
+    let mut line = format!("  {} ", quoted(option));
+    for part in value.split_inclusive(',').map(quoted) {
+        if line.chars().count() + part.chars().count() + 2 > WIDTH {
+            lines.push(std::mem::take(&mut line));
+        }
+        line.push_str(&part);
+    }
+    lines.push(line);
+    lines.join("\\\n")
+}
+
+fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:=/".contains(&byte);
-    let quote = |word: &String| match word.bytes().all(plain) {
-        true => word.clone(),
+    match word.bytes().all(plain) {
+        true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -128,5 +151,36 @@ mod tests {
         assert_eq!(server(uri).unwrap(), expected);
         let tcp = server("nbd://[::1]:10809/db").unwrap();
         assert_eq!(tcp, "server.type=inet,server.host=::1,server.port=10809");
+    }
+
+    /// What a shell makes of the lines.
+    fn words(text: &str) -> Vec<String> {
+        let script = format!("printf '%s\\n' {text}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output();
+        let output = output.expect("start a shell").stdout;
+        String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn arguments_are_pasted_as_they_are_however_long() {
+        for (name, path) in [
+            ("db", "/run/nbd.sock".to_owned()),
+            ("d", format!("/run/it's here, {}", "x/".repeat(60))),
+        ] {
+            let long = name.repeat(31);
+            let uri = format!("server.type=unix,server.path={}", path.replace(',', ",,"));
+            let arguments: Vec<String> = vec![
+                "-blockdev".into(),
+                blockdev(&long, &uri, &long),
+                "-device".into(),
+                format!("virtio-blk-pci,drive={long},id={long},werror=stop,rerror=stop"),
+            ];
+            let way = Way { way: "nbd", arguments: arguments.clone() };
+            let text = show(&[way]);
+            let pasted = text.strip_prefix("nbd:\n").expect("the way");
+            assert_eq!(words(pasted), arguments, "{text}");
+            let fits = |line: &str| line.chars().count() <= WIDTH || line.contains('/');
+            assert!(text.lines().all(fits), "{text}");
+        }
     }
 }

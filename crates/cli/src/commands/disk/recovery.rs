@@ -6,8 +6,27 @@ use sterna_console::format::{bytes, count};
 use sterna_console::output::{Output, WIDTH};
 use sterna_console::table::{Column, Table, wrap};
 
-/// What was taken in, and what was not, and why.
-pub(crate) fn show(recovery: &Recovery, output: Output) -> String {
+/// What to say where nothing was found, to somebody who misses disks.
+const NOTHING: &str = "\
+Nothing to recover: on all datastores of this Sterna, each image with a sidecar
+is the image of a known disk. If a disk is missing, add the datastore that its
+image is on (`sterna datastore list` shows those that are there).";
+
+/// Carries out the command.
+pub(super) fn run(
+    on: Option<String>,
+    dry_run: bool,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    let request = RecoverDisks { datastore: on, dry_run };
+    let done = link.ask(async |client| Ok(client.recover_disks(&request).await?))?;
+    output.answer(&done, |done| show(done, request.datastore.as_deref(), output))
+}
+
+/// What was taken in, and what was not, and why; `on` is the datastore to which it was
+/// limited.
+fn show(recovery: &Recovery, on: Option<&str>, output: Output) -> String {
     let (taken, left): (Vec<&FoundImage>, Vec<&FoundImage>) =
         recovery.images.iter().partition(|image| image.taken);
     let mut text = String::new();
@@ -19,7 +38,7 @@ pub(crate) fn show(recovery: &Recovery, output: Output) -> String {
     if !left.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
         let images = count(left.len() as u64, "image");
-        text.push_str(&format!("{gap}Not recovered: {images}.\n"));
+        text.push_str(&format!("{gap}Not recovered, and left as found: {images}.\n"));
     }
     for image in left {
         text.push_str(&format!("  {}\n", image.image));
@@ -28,12 +47,18 @@ pub(crate) fn show(recovery: &Recovery, output: Output) -> String {
             text.push_str(&format!("    {line}\n"));
         }
     }
-    match text.is_empty() {
-        true => "Nothing to recover: each image with a sidecar is the image of a disk\n\
-                 already."
-            .into(),
-        false => text,
+    if text.is_empty() {
+        return NOTHING.into();
     }
+    if recovery.dry_run {
+        text.push_str("\nSterna has changed nothing.");
+        if !taken.is_empty() {
+            let on = on.map_or(String::new(), |on| format!(" --on {on}"));
+            text.push_str(&format!(" To recover: sterna disk recover{on}"));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn table(taken: &[&FoundImage]) -> Table {
@@ -65,9 +90,9 @@ pub(crate) fn invitation(datastore: &str, link: &Link) -> String {
         0 => String::new(),
         disks => {
             let text = format!(
-                "The datastore holds disks that this Sterna does not know: {disks}. If \
-                 no other Sterna serves them, add all datastores, then recover the \
-                 disks: `sterna disk recover`"
+                "The datastore holds disks that this Sterna does not know: {disks}. To \
+                 recover them, make sure that no other Sterna serves them, add all \
+                 datastores, and see what would be done: `sterna disk recover --dry-run`"
             );
             format!("\n{}", wrap(&text, WIDTH).join("\n"))
         }
@@ -102,13 +127,13 @@ mod tests {
                       /mnt/slow/web.raw has 2";
         let images = vec![image("db", None), image("web", Some(reason))];
         let recovery = Recovery { dry_run: false, images };
-        let text = show(&recovery, Output::new(false));
+        let text = show(&recovery, None, Output::new(false));
         let expected = "\
 Recovered: 1 disk.
 NAME      SIZE  DATASTORE  IMAGE
 db    10.0 GiB  fast       /mnt/fast/db.raw
 
-Not recovered: 1 image.
+Not recovered, and left as found: 1 image.
   /mnt/fast/web.raw
     out of date: it has generation 1 of disk web, and /mnt/slow/web.raw has 2
 ";
@@ -118,10 +143,15 @@ Not recovered: 1 image.
     #[test]
     fn a_dry_run_does_not_claim_to_have_done_anything() {
         let recovery = Recovery { dry_run: true, images: vec![image("db", None)] };
-        let text = show(&recovery, Output::new(false));
+        let text = show(&recovery, None, Output::new(false));
         assert!(text.starts_with("Would be recovered: 1 disk.\n"), "{text}");
+        let next = "\nSterna has changed nothing. To recover: sterna disk recover\n";
+        assert!(text.ends_with(next), "{text}");
+        let text = show(&recovery, Some("fast"), Output::new(false));
+        assert!(text.ends_with("sterna disk recover --on fast\n"), "{text}");
         let nothing = Recovery { dry_run: true, images: Vec::new() };
-        let text = show(&nothing, Output::new(false));
+        let text = show(&nothing, None, Output::new(false));
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(text.contains("add the datastore"), "{text}");
     }
 }

@@ -146,7 +146,7 @@ async fn follow(
             Some(bar) => draw(bar, &transfer),
             None if due && !output.is_json() => {
                 printed = Some((Instant::now(), transfer.state));
-                note(&wrap(&line(&transfer), WIDTH).join("\n"));
+                note(&line(&transfer));
             }
             None => {}
         }

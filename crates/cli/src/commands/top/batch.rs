@@ -1,8 +1,10 @@
 //! Rows for scripts and pipes: a block each time, or with `--json` a line.
 //!
-//! It goes on until it has been done often enough or nobody reads any more. A name is
-//! shown whole, however long it is.
+//! It goes on until it has been done often enough or nobody reads any more. A row is as wide
+//! as `COLUMNS` says, or [`WIDTH`]; of a name that is longer than that allows, the end is
+//! shown. The columns are the same at each width, so that scripts know where they are.
 
+use std::env;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use sterna_api::{Top, TopBy};
 use sterna_console::connect::Link;
 use sterna_console::format::{moment_in, zone};
 use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::shorten;
 use tokio::time::MissedTickBehavior;
 
 use super::column::{Column, GAP, NAME_MIN, that_fit};
@@ -24,6 +27,8 @@ pub(super) fn run(
     link: &Link,
     output: Output,
 ) -> anyhow::Result<()> {
+    let columns = env::var("COLUMNS").ok();
+    let width = columns.and_then(|text| text.parse().ok()).unwrap_or(WIDTH);
     link.ask(async |client| {
         let mut ticks = tokio::time::interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -33,7 +38,7 @@ pub(super) fn run(
             let top = client.top(by, every.as_secs_f64()).await?;
             let text = match output.is_json() {
                 true => format!("{}\n", serde_json::to_string(&top)?),
-                false => block(&top, zone()),
+                false => block(&top, width, zone()),
             };
             if !is_read(&text)? {
                 return Ok(());
@@ -53,11 +58,11 @@ fn is_read(text: &str) -> io::Result<bool> {
     }
 }
 
-/// A moment's rows, the busiest first.
-fn block(top: &Top, zone: TimeZone) -> String {
+/// A moment's rows, the busiest first. Names have what columns leave of the width.
+fn block(top: &Top, width: usize, zone: TimeZone) -> String {
     let columns = that_fit(WIDTH);
     let taken: usize = columns.iter().map(|column| column.width + GAP).sum();
-    let width = (WIDTH - taken).max(NAME_MIN);
+    let width = width.saturating_sub(taken).max(NAME_MIN);
     let mut text = format!("# {}\n", moment_in(zone, top.at_ms / 1000));
     let mut line = |name: &str, cell: &dyn Fn(&Column) -> String| {
         text.push_str(&format!("{name:<width$}"));
@@ -68,7 +73,7 @@ fn block(top: &Top, zone: TimeZone) -> String {
     };
     line(&top.by.as_str().to_uppercase(), &|column| column.head.into());
     for row in View::new(top.by).rows(top) {
-        line(&row.name, &|column| column.text(row));
+        line(&shorten(&row.name, width), &|column| column.text(row));
     }
     text.push('\n');
     text
@@ -96,15 +101,20 @@ mod tests {
             rows: vec![row(&long, Load::default()), row("db", load)],
             matched: None,
         };
-        let text = block(&top, TimeZone::UTC);
+        let text = block(&top, WIDTH, TimeZone::UTC);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "# 2026-11-20 20:12:38 UTC");
         assert!(lines[1].starts_with("DISK ") && lines[1].chars().count() <= WIDTH);
         assert!(lines[2].starts_with("db ") && lines[2].contains("12.3k"), "{text}");
         assert!(lines[2].chars().count() <= WIDTH, "{text}");
-        assert!(lines[3].starts_with(&long), "{text}");
+        assert!(lines[3].starts_with("…xxx"), "{text}");
+        assert!(lines[3].chars().count() <= WIDTH, "{text}");
         let fields = |line: &str| line.split_whitespace().count();
         assert_eq!((fields(lines[2]), fields(lines[3])), (9, 9));
         assert_eq!(lines[4], "");
+        let wide = block(&top, 130, TimeZone::UTC);
+        let row = wide.lines().nth(3).unwrap_or_default();
+        assert!(row.starts_with(&long) && fields(row) == 9, "{wide}");
+        assert!(row.chars().count() <= 130, "{wide}");
     }
 }

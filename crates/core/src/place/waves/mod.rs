@@ -31,7 +31,8 @@
 //! - A move that stands still goes on from where it is if it can, and is begun anew only
 //!   if it cannot: what it has copied may have taken hours.
 //! - A datastore that is away makes its moves wait, for [`AWAY_MOST`] at most.
-//! - What may pass is tried again, later each time, [`TRIES`] times.
+//! - What may pass is tried again, later each time, [`TRIES`] times; a [`Refusal`] that is
+//!   final is not.
 //! - A destination that is full, fails, or stays away is left alone: what was to go there
 //!   goes elsewhere if there is room, and fails if not.
 //! - A move that fails stops no others, but those of the groups that wait for its own.
@@ -51,6 +52,7 @@ mod next_start;
 mod places;
 mod queue;
 mod ready;
+mod refusal;
 mod rehearse;
 mod run;
 mod setup;
@@ -64,6 +66,7 @@ pub use bound::bound;
 pub use event::{Action, Event, Wish};
 pub use inventory::{Datastore, Disk, Inventory, Pinned, Takes};
 pub use places::{LEAST, MOST, Others};
+pub use refusal::Refusal;
 pub use rehearse::{Rehearsal, Rehearsed, rehearse};
 pub use run::{PlanRun, Progress};
 pub use setup::{End, Group, Move, Setup, depths, order};

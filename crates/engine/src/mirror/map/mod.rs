@@ -56,7 +56,7 @@ use sterna_core::mirror::{
 use sterna_core::{Bytes, DiskId, Nanos};
 
 use crate::boot::BootId;
-use crate::memory::{Memory, Name};
+use crate::memory::{Home, Memory, Name};
 use crate::origin;
 use crate::place;
 use crate::plain;
@@ -177,6 +177,8 @@ const PAGE: usize = 512;
 #[derive(Debug)]
 pub struct MapFile {
     path: PathBuf,
+    /// Where its memory belongs.
+    home: Option<Home>,
     header: Header,
     /// The states of each word's regions, as they are.
     states: Vec<u32>,
@@ -219,7 +221,8 @@ impl MapFile {
         })?;
         plain::sync_directory_of(path).map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
-        let made = new_memory(&header, &vec![0; key.words() as usize]);
+        let home = Home::of(path);
+        let made = new_memory(&header, &vec![0; key.words() as usize], home.as_ref());
         let memory = made.map_err(|error| failed("keep", path, error))?;
         let map = MapFile::over(file, memory, path, header)?;
         map.note_both(origin::now());
@@ -264,7 +267,7 @@ impl MapFile {
         let states = words::take(&header, &words)?;
         let memory = match left {
             Some(memory) => memory,
-            None => new_memory(&header, &states)
+            None => new_memory(&header, &states, Home::of(path).as_ref())
                 .map_err(|error| failed("keep", path, error))?,
         };
         let mut map = MapFile::over(file, memory, path, header)?;
@@ -284,8 +287,9 @@ impl MapFile {
             .map_err(|error| failed("keep", path, error))?;
         keeper.all_changed();
         let states = vec![0; header.key.words() as usize];
+        let home = Home::of(path);
         let (path, soon, lost, noted) = (path.into(), None, None, Cell::default());
-        Ok(MapFile { path, header, states, memory, keeper, soon, lost, noted })
+        Ok(MapFile { path, home, header, states, memory, keeper, soon, lost, noted })
     }
 
     /// Removes the map at `path`, wherever it is.
@@ -452,7 +456,7 @@ impl MapFile {
         if self.lost.is_none() {
             return;
         }
-        match new_memory(&self.header(), &self.states) {
+        match new_memory(&self.header(), &self.states, self.home.as_ref()) {
             Ok(memory) => {
                 self.memory = Arc::new(memory);
                 self.keeper.replace(Arc::clone(&self.memory));
@@ -469,8 +473,13 @@ impl MapFile {
 
 /// Makes the memory of a map that is so. The header comes last: without it the rest is
 /// nothing.
-fn new_memory(header: &Header, states: &[u32]) -> io::Result<Memory> {
-    let memory = Memory::create(Name::Map(header.generation), header.key.file_len())?;
+fn new_memory(
+    header: &Header,
+    states: &[u32],
+    home: Option<&Home>,
+) -> io::Result<Memory> {
+    let (name, len) = (Name::Map(header.generation), header.key.file_len());
+    let memory = Memory::create(name, len, home)?;
     store_words(&memory, header, states)?;
     memory.store(0, &header.page())?;
     Ok(memory)

@@ -1,6 +1,6 @@
-//! A disk in the hands of a virtual machine, over vhost-user-blk.
+//! A disk in the hands of a VM, over vhost-user-blk.
 //!
-//! The machine is QEMU's, and its driver that of its firmware: it boots from the disk a
+//! The VM is QEMU's, and its driver that of its firmware: it boots from the disk a
 //! program of one sector, which reads the next sector and writes it behind itself.
 
 use std::fs;
@@ -37,7 +37,7 @@ fn boot_sector(folder: &Path) -> PathBuf {
     file
 }
 
-/// A disk `a` from which a machine boots that writes sector 1 as sector 2; gives the path for
+/// A disk `a` from which a VM boots that writes sector 1 as sector 2; gives the path for
 /// its socket.
 pub(crate) fn prepared(stage: &Stage) -> PathBuf {
     let uri = stage.disk("a", 8 * MIB);
@@ -53,7 +53,7 @@ pub(crate) fn says_90(uri: &str, at: u64) -> bool {
     attempt("qemu-io", ["-f", "raw", "-c", &read, uri]).0
 }
 
-/// Boots a machine from the disk; QEMU's exit code.
+/// Boots a VM from the disk; QEMU's exit code.
 fn boot(socket: &Path) -> Option<i32> {
     let chardev = format!("socket,id=a,path={}", socket.display());
     let status = command("timeout")
@@ -68,7 +68,7 @@ fn boot(socket: &Path) -> Option<i32> {
 }
 
 #[test]
-fn a_machine_boots_from_its_disk_and_writes_to_it() {
+fn a_vm_boots_from_its_disk_and_writes_to_it() {
     let needs = ["qemu-system-x86_64", "qemu-io"];
     let Some(stage) = Stage::given(&needs) else { return };
     let socket = prepared(&stage);

@@ -1,4 +1,4 @@
-//! Virtual machines of a test's own: real QEMU, and no guest system.
+//! VMs of a test's own: real QEMU, and no guest system.
 //!
 //! The guest is a boot sector. It writes a number that grows to one block of its disk,
 //! again and again, through the firmware: a busy guest that starts in a second, and whose
@@ -102,8 +102,8 @@ pub fn ask(monitor: &Path, command: &Value) -> Value {
     returned.nth(1).expect("QEMU to do it")
 }
 
-/// What all machines are.
-const MACHINE: [&str; 9] =
+/// What all VMs are.
+const VM: [&str; 9] =
     ["-machine", "q35", "-accel", "tcg", "-m", "64", "-nodefaults", "-display", "none"];
 
 /// The guest's device.
@@ -118,7 +118,7 @@ fn export(server: &Path, disk: &str) -> String {
     )
 }
 
-/// A program that starts a machine as [`Machine::start_on_export`] does, which waits for
+/// A program that starts a VM as [`Vm::start_on_export`] does, which waits for
 /// its guest: `PROGRAM VM HOST SOCKET`. QEMU's process is in `SOCKET.pid` then.
 pub fn starter(server: &Path, disk: &str) -> String {
     let qemu = programs::find("qemu-system-x86_64").expect("it is there");
@@ -127,18 +127,18 @@ pub fn starter(server: &Path, disk: &str) -> String {
          -qmp unix:\"$3\",server=on,wait=off -incoming defer -daemonize \
          -pidfile \"$3\".pid\n",
         qemu.display(),
-        MACHINE.join(" "),
+        VM.join(" "),
         export(server, disk)
     )
 }
 
-/// A machine with one disk, `vda`.
-pub struct Machine {
+/// A VM with one disk, `vda`.
+pub struct Vm {
     socket: PathBuf,
     child: Child,
 }
 
-impl Machine {
+impl Vm {
     /// Starts it on an image, with more arguments.
     #[track_caller]
     pub fn start(
@@ -147,10 +147,10 @@ impl Machine {
         image: &Path,
         format: &str,
         more: &[&str],
-    ) -> Machine {
+    ) -> Vm {
         let file = format!("driver=file,node-name=low,filename={}", image.display());
         let top = format!("driver={format},node-name=top,file=low");
-        Machine::run(scratch, name, &["-blockdev", &file, "-blockdev", &top], more)
+        Vm::run(scratch, name, &["-blockdev", &file, "-blockdev", &top], more)
     }
 
     /// Starts it on a disk that a daemon serves, with more arguments.
@@ -161,9 +161,9 @@ impl Machine {
         server: &Path,
         disk: &str,
         more: &[&str],
-    ) -> Machine {
+    ) -> Vm {
         let top = export(server, disk);
-        Machine::run(scratch, name, &["-blockdev", &top], more)
+        Vm::run(scratch, name, &["-blockdev", &top], more)
     }
 
     /// The same with a client that gives up at once when the server is away.
@@ -173,16 +173,16 @@ impl Machine {
         name: &str,
         server: &Path,
         disk: &str,
-    ) -> Machine {
+    ) -> Vm {
         let top = export(server, disk).replace(",reconnect-delay=300", "");
-        Machine::run(scratch, name, &["-blockdev", &top], &[])
+        Vm::run(scratch, name, &["-blockdev", &top], &[])
     }
 
     #[track_caller]
-    fn run(scratch: &Scratch, name: &str, disk: &[&str], more: &[&str]) -> Machine {
+    fn run(scratch: &Scratch, name: &str, disk: &[&str], more: &[&str]) -> Vm {
         let socket = scratch.socket(&format!("{name}.qmp"));
         let child = programs::command("qemu-system-x86_64")
-            .args(MACHINE)
+            .args(VM)
             .args(disk)
             .args(["-device", DEVICE, "-qmp"])
             .arg(format!("unix:{},server=on,wait=off", socket.display()))
@@ -190,9 +190,9 @@ impl Machine {
             .stdout(Stdio::null())
             .spawn()
             .expect("start qemu-system-x86_64");
-        let machine = Machine { socket, child };
-        until("QEMU to listen", seconds(30), || machine.socket.exists().then_some(()));
-        machine
+        let vm = Vm { socket, child };
+        until("QEMU to listen", seconds(30), || vm.socket.exists().then_some(()));
+        vm
     }
 
     /// Its QMP socket.
@@ -222,7 +222,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for Vm {
     fn drop(&mut self) {
         self.kill();
     }
