@@ -9,11 +9,14 @@ export type { Query } from "./wants.ts";
 export interface Event {
   name: string;
   data: unknown;
-  query?: Query | null;
+  query: Query | null;
 }
 
+/** An event for another tab: its text is copied sooner than what the text means. */
+type Passed = { name: string; text: string; query: Query | null };
+
 type Message =
-  | { kind: "event"; event: Event }
+  | { kind: "event"; event: Passed }
   | { kind: "link"; up: boolean }
   | { kind: "want"; tab: string; query: Query | null }
   | { kind: "who" };
@@ -30,7 +33,7 @@ export class Stream {
   private readonly tab = Math.random().toString(36).slice(2);
   private readonly channel = new BroadcastChannel(LOCK);
   private readonly wants = new Wants();
-  private readonly last = new Map<string, Event>();
+  private readonly last = new Map<string, Passed>();
   private source: EventSource | null = null;
   private query: Query | null = null;
   private opened = "";
@@ -112,7 +115,7 @@ export class Stream {
   private hear(message: Message): void {
     switch (message.kind) {
       case "event":
-        this.onEvent(message.event);
+        this.read(message.event);
         break;
       case "link":
         this.onLink(message.up);
@@ -161,10 +164,14 @@ export class Stream {
   }
 
   private pass(name: string, sent: MessageEvent<string>, query: Query | null): void {
-    const event: Event = { name, data: JSON.parse(sent.data), query: name === "top" ? query : null };
+    const event = { name, text: sent.data, query: name === "top" ? query : null };
     this.last.set(name, event);
-    this.onEvent(event);
+    this.read(event);
     this.say({ kind: "event", event });
+  }
+
+  private read({ name, text, query }: Passed): void {
+    this.onEvent({ name, data: JSON.parse(text), query });
   }
 
   private link(up: boolean): void {

@@ -14,9 +14,10 @@ const POLICY =
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
 
 export class Mock {
-  /** `role`: operator, viewer, or none, who has to come with a link. */
-  constructor({ port = 0, role = "operator", ...story } = {}) {
+  /** `role`: operator, viewer, or none, who has to come with a link. `dist`: another build. */
+  constructor({ port = 0, role = "operator", dist = "", ...story } = {}) {
     this.port = port;
+    this.dist = dist || DIST;
     this.role = role;
     this.story = story;
     this.reports = [];
@@ -82,8 +83,8 @@ export class Mock {
   }
 
   file(path, request, response) {
-    const file = join(DIST, normalize(path === "/" ? "/index.html" : path));
-    if (!file.startsWith(DIST) || !existsSync(file)) {
+    const file = join(this.dist, normalize(path === "/" ? "/index.html" : path));
+    if (!file.startsWith(this.dist) || !existsSync(file)) {
       response.writeHead(404).end();
       return;
     }
