@@ -25,7 +25,7 @@ const LOCK = "sterna-stream";
 const NAMES = ["hello", "status", "top", "migrations", "activity", "tick"];
 /** How long a change of what is wanted may settle: a scroll changes it many times. */
 const SETTLE_MS = 120;
-/** The first screen says what it shows before the stream is opened. */
+/** A screen that has just been drawn says what it shows before the stream is opened. */
 const FIRST_MS = 5;
 const AGAIN_MS = 1_000;
 
@@ -41,6 +41,7 @@ export class Stream {
   private asked: AbortController | null = null;
   private settle = 0;
   private again = 0;
+  private stopped = true;
 
   constructor(
     private readonly onEvent: (event: Event) => void,
@@ -52,9 +53,16 @@ export class Stream {
     addEventListener("pageshow", () => this.turn());
   }
 
-  /** Begins, once somebody is logged in. */
+  /** Begins. */
   start(): void {
+    this.stopped = false;
     this.turn();
+  }
+
+  /** Ends, until it is begun again. */
+  stop(): void {
+    this.stopped = true;
+    this.leave();
   }
 
   /** Whether this tab has the stream. */
@@ -65,7 +73,7 @@ export class Stream {
   /** Says which rows this tab shows; nothing if it shows none. */
   want(query: Query | null): void {
     this.query = query;
-    if (document.hidden) return;
+    if (document.hidden || this.stopped) return;
     this.wants.set(this.tab, query);
     if (this.leads) this.reopen();
     else this.say({ kind: "want", tab: this.tab, query });
@@ -73,6 +81,7 @@ export class Stream {
 
   /** Comes back, or goes, as the tab is seen or hidden. */
   private turn(): void {
+    if (this.stopped) return;
     if (document.hidden) {
       this.leave();
       return;
@@ -102,14 +111,15 @@ export class Stream {
   }
 
   private lead(resolve: () => void): void {
-    if (document.hidden) {
+    if (document.hidden || this.stopped) {
       resolve();
       return;
     }
     this.leaves = resolve;
     this.wants.set(this.tab, this.query);
     this.say({ kind: "who" });
-    this.reopen();
+    if (this.query) this.open();
+    else this.reopen();
   }
 
   private hear(message: Message): void {
@@ -121,7 +131,7 @@ export class Stream {
         this.onLink(message.up);
         break;
       case "who":
-        if (!document.hidden) this.say({ kind: "want", tab: this.tab, query: this.query });
+        if (!document.hidden && !this.stopped) this.say({ kind: "want", tab: this.tab, query: this.query });
         break;
       case "want":
         if (!this.leads) break;

@@ -2,9 +2,10 @@
 // than once) measures other builds in turns; `--times N` repeats.
 import { parseArgs } from "node:util";
 import { load } from "./chrome.mjs";
+import { first } from "./first.mjs";
 import { rows } from "./rows.mjs";
 
-const MEASURES = { rows };
+const MEASURES = { first, rows };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { dist: { type: "string", multiple: true, default: [""] }, times: { type: "string" }, seconds: { type: "string" } },

@@ -1,17 +1,10 @@
 // A server for development and tests: what was built, under the policy of the real one, and a
 // story behind the API. It knows nothing of disks, and is no part of the product.
-import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { dirname, extname, join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
+import { DIST, file } from "../support/files.mjs";
 import { answer, refuse, top } from "./routes.mjs";
 import { status } from "./site.mjs";
 import { World } from "./world.mjs";
-
-const DIST = join(dirname(fileURLToPath(import.meta.url)), "../../../crates/dashboard/dist");
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; report-uri /csp-report";
-const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
 
 export class Mock {
   /** `role`: operator, viewer, or none, who has to come with a link. `dist`: another build. */
@@ -67,7 +60,7 @@ export class Mock {
       this.reports.push(text);
       response.writeHead(204).end();
     } else if (!url.pathname.startsWith("/v1/")) {
-      this.file(url.pathname, request, response);
+      file(this.dist, url.pathname, request, response);
     } else if (url.pathname === "/v1/session") {
       this.session(request.method, text ? JSON.parse(text) : null, response);
     } else if (this.role === "none") {
@@ -80,18 +73,6 @@ export class Mock {
       this.json(response, answer(this.world, request.method, url.pathname, url.searchParams, text ? JSON.parse(text) : {}));
       if (request.method !== "GET") this.moved();
     }
-  }
-
-  file(path, request, response) {
-    const file = join(this.dist, normalize(path === "/" ? "/index.html" : path));
-    if (!file.startsWith(this.dist) || !existsSync(file)) {
-      response.writeHead(404).end();
-      return;
-    }
-    const packed = (request.headers["accept-encoding"] ?? "").includes("br") && existsSync(`${file}.br`);
-    const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-security-policy": POLICY, "x-content-type-options": "nosniff", "cache-control": path.startsWith("/assets/") ? "max-age=31536000, immutable" : "no-store" };
-    if (packed) headers["content-encoding"] = "br";
-    response.writeHead(200, headers).end(readFileSync(packed ? `${file}.br` : file));
   }
 
   json(response, { status: code = 200, body }) {
