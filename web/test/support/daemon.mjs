@@ -9,7 +9,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DIST, file } from "./files.mjs";
 
-const APPLICATION = join(dirname(fileURLToPath(import.meta.url)), "../../../demo/application.py");
+const HERE = dirname(fileURLToPath(import.meta.url));
+const APPLICATION = join(HERE, "../../../demo/application.py");
+const LOAD = join(HERE, "load.py");
 
 /** The program, if there is one. */
 export const STERNA = process.env.STERNA ?? "";
@@ -30,7 +32,7 @@ export class Daemon {
   /** Starts it, again on the same state if it was killed. */
   async start() {
     mkdirSync(join(this.work, "state"), { recursive: true });
-    this.process = spawn(STERNA, ["serve", "--state", join(this.work, "state"), "--socket", this.socket], { stdio: "ignore" });
+    this.process = spawn(STERNA, ["serve", "--state", join(this.work, "state"), "--socket", this.socket, "--dashboard", "127.0.0.1:0"], { stdio: "ignore" });
     for (let tries = 0; tries < 200; tries += 1) {
       try {
         this.sterna("status");
@@ -63,6 +65,19 @@ export class Daemon {
     const uri = `nbd+unix:///${disk}?socket=${join(this.work, "nbd.sock")}`;
     // It runs until its input ends.
     this.children.push(spawn("/usr/bin/python3", [APPLICATION, "run", uri, directory], { stdio: ["pipe", "ignore", "ignore"] }));
+  }
+
+  /** Requests of this length in bytes on a disk, so many a second, until the daemon ends. */
+  requests(disk, { length, perSecond, queue, write = false }) {
+    const uri = `nbd+unix:///${disk}?socket=${join(this.work, "nbd.sock")}`;
+    const words = [LOAD, uri, length, perSecond, queue, ...(write ? ["write"] : [])].map(String);
+    this.children.push(spawn("/usr/bin/python3", words, { stdio: ["pipe", "ignore", "ignore"] }));
+  }
+
+  /** A link to the daemon's own address, for one use. */
+  link(...options) {
+    const found = /http:\/\/127\.0\.0\.1:\d+\/#link=\S+/.exec(this.sterna("dashboard", "--print", ...options));
+    return found[0];
   }
 
   /** Serves a build of the page, and passes the API on to the daemon's socket. Gives its address. */
