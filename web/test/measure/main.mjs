@@ -2,10 +2,12 @@
 // than once) measures other builds in turns; `--times N` repeats.
 import { parseArgs } from "node:util";
 import { load } from "./chrome.mjs";
+import { day } from "./day.mjs";
 import { first } from "./first.mjs";
+import { fresh } from "./fresh.mjs";
 import { rows } from "./rows.mjs";
 
-const MEASURES = { first, rows };
+const MEASURES = { first, fresh, day, rows };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { dist: { type: "string", multiple: true, default: [""] }, times: { type: "string" }, seconds: { type: "string" } },

@@ -1,6 +1,7 @@
 // A server for development and tests: what was built, under the policy of the real one, and a
 // story behind the API. It knows nothing of disks, and is no part of the product.
 import { createServer } from "node:http";
+import { clock } from "./clock.mjs";
 import { DIST, file } from "../support/files.mjs";
 import { answer, refuse, top } from "./routes.mjs";
 import { status } from "./site.mjs";
@@ -47,7 +48,7 @@ export class Mock {
   }
 
   async restart() {
-    this.world.daemon = Math.random().toString(16).slice(2);
+    this.world.daemon = clock.random().toString(16).slice(2);
     await this.start();
   }
 
@@ -94,12 +95,12 @@ export class Mock {
     this.mostStreams = Math.max(this.mostStreams, this.streams.size);
     response.on("close", () => this.streams.delete(stream));
     response.write("retry: 1000\n\n");
-    this.say(stream, "hello", { now_ms: Date.now(), daemon: this.world.daemon, version: "0.1.0", interval_ms: 1000 });
+    this.say(stream, "hello", { now_ms: clock.now(), daemon: this.world.daemon, version: "0.1.0", interval_ms: 1000 });
     this.say(stream, "status", status(this.world));
     this.say(stream, "migrations", this.recent());
     this.say(stream, "activity", this.world.activities.slice(-20), this.world.seq);
     if (stream.topics.includes("top")) this.say(stream, "top", top(this.world, query));
-    this.say(stream, "tick", { now_ms: Date.now() });
+    this.say(stream, "tick", { now_ms: clock.now() });
   }
 
   say(stream, event, data, id) {
@@ -108,7 +109,7 @@ export class Mock {
   }
 
   recent() {
-    return this.world.migrations.filter((move) => !move.ended || Date.now() / 1000 - move.ended < 60);
+    return this.world.migrations.filter((move) => !move.ended || clock.now() / 1000 - move.ended < 60);
   }
 
   moved() {
@@ -120,11 +121,11 @@ export class Mock {
   }
 
   tick() {
-    const changed = this.world.step();
+    const changed = !clock.stands && this.world.step();
     for (const stream of this.streams) {
       if (changed) this.say(stream, "migrations", this.recent());
       if (stream.topics.includes("top")) this.say(stream, "top", top(this.world, stream.query));
-      this.say(stream, "tick", { now_ms: Date.now() });
+      this.say(stream, "tick", { now_ms: clock.now() });
     }
   }
 }
