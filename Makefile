@@ -11,7 +11,7 @@ PYTHON ?= /usr/bin/python3
 export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
 
 .PHONY: help deps build check lint audit test demo lab guest bench bench-quick fuzz \
-	web web-check web-test deb deb-test dist clean
+	web web-baselines web-check web-test deb deb-test dist clean
 
 help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
@@ -30,6 +30,7 @@ help:
 	@echo '  make bench-quick  the same with few repeats, to see that it runs (10 minutes)'
 	@echo '  make web          the dashboard'"'"'s page, into crates/dashboard/dist (needs node)'
 	@echo '  make web-test     the page'"'"'s tests, in chromium'
+	@echo '  make web-baselines  pictures of the page anew, with which web-test compares'
 	@echo '  make fuzz         all that parses, under cargo-fuzz (FUZZ_SECONDS=60 each)'
 	@echo '  make deps         only install what the tests need'
 	@echo '  make clean        remove what was built'
@@ -120,6 +121,10 @@ web-test: web
 	@cd web && npm run --silent check && npm run --silent unit && \
 		STERNA='$(or $(STERNA),$(wildcard $(abspath $(TARGET))/release/sterna))' \
 		npm run --silent e2e
+
+# Pictures of all screens, with which `web-test` compares: look at them before you commit them.
+web-baselines: web
+	@cd web && npm run --silent baselines
 
 # What is committed is what the sources build.
 web-check: web

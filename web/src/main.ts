@@ -1,3 +1,4 @@
+import "./begin.ts";
 import { mount } from "svelte";
 import "uplot/dist/uPlot.min.css";
 import "./app.css";

@@ -49,7 +49,7 @@ impl Storage {
         });
         match told {
             Ok(()) => Vouched::Fine,
-            Err(error) if error.code == ErrorCode::InUse => {
+            Err(error) if error.code == ErrorCode::Invalid => {
                 Vouched::Another(error.message)
             }
             Err(error) => Vouched::Unclear(error.message),

@@ -9,11 +9,14 @@ export type { Query } from "./wants.ts";
 export interface Event {
   name: string;
   data: unknown;
-  query?: Query | null;
+  query: Query | null;
 }
 
+/** An event for another tab: its text is copied sooner than what the text means. */
+type Passed = { name: string; text: string; query: Query | null };
+
 type Message =
-  | { kind: "event"; event: Event }
+  | { kind: "event"; event: Passed }
   | { kind: "link"; up: boolean }
   | { kind: "want"; tab: string; query: Query | null }
   | { kind: "who" };
@@ -22,7 +25,7 @@ const LOCK = "sterna-stream";
 const NAMES = ["hello", "status", "top", "migrations", "activity", "tick"];
 /** How long a change of what is wanted may settle: a scroll changes it many times. */
 const SETTLE_MS = 120;
-/** The first screen says what it shows before the stream is opened. */
+/** A screen that has just been drawn says what it shows before the stream is opened. */
 const FIRST_MS = 5;
 const AGAIN_MS = 1_000;
 
@@ -30,7 +33,7 @@ export class Stream {
   private readonly tab = Math.random().toString(36).slice(2);
   private readonly channel = new BroadcastChannel(LOCK);
   private readonly wants = new Wants();
-  private readonly last = new Map<string, Event>();
+  private readonly last = new Map<string, Passed>();
   private source: EventSource | null = null;
   private query: Query | null = null;
   private opened = "";
@@ -38,6 +41,7 @@ export class Stream {
   private asked: AbortController | null = null;
   private settle = 0;
   private again = 0;
+  private stopped = true;
 
   constructor(
     private readonly onEvent: (event: Event) => void,
@@ -49,9 +53,16 @@ export class Stream {
     addEventListener("pageshow", () => this.turn());
   }
 
-  /** Begins, once somebody is logged in. */
+  /** Begins. */
   start(): void {
+    this.stopped = false;
     this.turn();
+  }
+
+  /** Ends, until it is begun again. */
+  stop(): void {
+    this.stopped = true;
+    this.leave();
   }
 
   /** Whether this tab has the stream. */
@@ -62,7 +73,7 @@ export class Stream {
   /** Says which rows this tab shows; nothing if it shows none. */
   want(query: Query | null): void {
     this.query = query;
-    if (document.hidden) return;
+    if (document.hidden || this.stopped) return;
     this.wants.set(this.tab, query);
     if (this.leads) this.reopen();
     else this.say({ kind: "want", tab: this.tab, query });
@@ -70,6 +81,7 @@ export class Stream {
 
   /** Comes back, or goes, as the tab is seen or hidden. */
   private turn(): void {
+    if (this.stopped) return;
     if (document.hidden) {
       this.leave();
       return;
@@ -99,26 +111,27 @@ export class Stream {
   }
 
   private lead(resolve: () => void): void {
-    if (document.hidden) {
+    if (document.hidden || this.stopped) {
       resolve();
       return;
     }
     this.leaves = resolve;
     this.wants.set(this.tab, this.query);
     this.say({ kind: "who" });
-    this.reopen();
+    if (this.query) this.open();
+    else this.reopen();
   }
 
   private hear(message: Message): void {
     switch (message.kind) {
       case "event":
-        this.onEvent(message.event);
+        this.read(message.event);
         break;
       case "link":
         this.onLink(message.up);
         break;
       case "who":
-        if (!document.hidden) this.say({ kind: "want", tab: this.tab, query: this.query });
+        if (!document.hidden && !this.stopped) this.say({ kind: "want", tab: this.tab, query: this.query });
         break;
       case "want":
         if (!this.leads) break;
@@ -161,10 +174,14 @@ export class Stream {
   }
 
   private pass(name: string, sent: MessageEvent<string>, query: Query | null): void {
-    const event: Event = { name, data: JSON.parse(sent.data), query: name === "top" ? query : null };
+    const event = { name, text: sent.data, query: name === "top" ? query : null };
     this.last.set(name, event);
-    this.onEvent(event);
+    this.read(event);
     this.say({ kind: "event", event });
+  }
+
+  private read({ name, text, query }: Passed): void {
+    this.onEvent({ name, data: JSON.parse(text), query });
   }
 
   private link(up: boolean): void {

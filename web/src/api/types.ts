@@ -2478,6 +2478,23 @@ export interface components {
              */
             response_ms?: number | null;
         };
+        /** @description The first event of a stream. */
+        Hello: {
+            /** @description Another one after each start of the daemon: whatever was shown is to be read anew. */
+            daemon: string;
+            /**
+             * Format: int64
+             * @description How often figures come, in milliseconds.
+             */
+            interval_ms: number;
+            /**
+             * Format: int64
+             * @description The daemon's clock (milliseconds since 1970).
+             */
+            now_ms: number;
+            /** @description The daemon's version. */
+            version: string;
+        };
         /** @description A host. */
         Host: {
             /**
@@ -3372,6 +3389,8 @@ export interface components {
             size: number;
             /** @description The datastore that it would go to. */
             to: string;
+            /** @description What the datastores were asked for this and have not said in time, in words. */
+            unasked?: string[];
         };
         /** @description How right predictions were. */
         PredictionScores: {
@@ -4134,6 +4153,14 @@ export interface components {
              * @description The weight of the class in what reservations leave.
              */
             shares: number;
+        };
+        /** @description The last event of each second. */
+        Tick: {
+            /**
+             * Format: int64
+             * @description The daemon's clock (milliseconds since 1970): figures are as old as this says.
+             */
+            now_ms: number;
         };
         /** @description A set of disks that belong together. */
         Tile: {

@@ -26,6 +26,8 @@ export type Figures = Schemas["Figures"];
 export type Goal = Schemas["Goal"];
 export type Guard = Schemas["Guard"];
 export type Guarding = Schemas["Guarding"];
+/** The first event of a stream. */
+export type Hello = Schemas["Hello"];
 export type Host = Schemas["Host"];
 export type JudgedDatastore = Schemas["JudgedDatastore"];
 export type Load = Schemas["Load"];
@@ -41,6 +43,8 @@ export type Recommendations = Schemas["Recommendations"];
 export type Session = Schemas["Session"];
 export type Status = Schemas["Status"];
 export type StorageDrs = Schemas["StorageDrs"];
+/** The last event of each second. */
+export type Tick = Schemas["Tick"];
 export type Top = Schemas["Top"];
 export type TopRow = Schemas["TopRow"];
 export type Transfer = Schemas["Transfer"];
@@ -65,18 +69,4 @@ export interface Timeline extends Omit<RawTimeline, "columns"> {
   finest_ms: number;
   /** How many windows one point has at most. */
   joined: number;
-}
-
-/** The first event of a stream. */
-export interface Hello {
-  now_ms: number;
-  /** Another one after each start of the daemon. */
-  daemon: string;
-  version: string;
-  interval_ms: number;
-}
-
-/** The last event of each second. */
-export interface Tick {
-  now_ms: number;
 }

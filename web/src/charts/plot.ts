@@ -1,6 +1,6 @@
 // The options of a uPlot: axes in our words, colours of the theme, a cursor that all charts of
 // a group share, and marks of what happened.
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import { axisLabels } from "../model/time.ts";
 import { colour } from "../state/theme.svelte.ts";
 

@@ -37,6 +37,12 @@ export function moments(range: Range, nowMs: number): { fromMs: number; toMs: nu
   return "lastS" in range ? { fromMs: nowMs - range.lastS * 1e3, toMs: nowMs } : range;
 }
 
+/** How many points a chart of a range has: of a day so many that they are less than 40 kB. */
+export function points(range: Range): number {
+  const seconds = "lastS" in range ? range.lastS : (range.toMs - range.fromMs) / 1e3;
+  return seconds > SPANS[2].seconds ? 225 : 600;
+}
+
 /** A part of what is shown, for a closer look; nothing if it is too little to see anything. */
 export function zoomed(fromMs: number, toMs: number): Range | null {
   const [from, to] = fromMs < toMs ? [fromMs, toMs] : [toMs, fromMs];

@@ -4,7 +4,7 @@ import type { Class, Load, Migration } from "../api/wire.ts";
 import { hangs, isLate, measured, type Bound } from "./late.ts";
 import type { Tone } from "./words.ts";
 import { limits } from "./words.ts";
-import { response, wholePercent } from "./units.ts";
+import { rate, response, wholePercent } from "./units.ts";
 
 /** What is known about a disk when the question is asked. */
 export interface Known {
@@ -15,6 +15,8 @@ export interface Known {
   move?: Migration | undefined;
   /** What its requests should take at most. */
   bound?: Bound | null | undefined;
+  /** The disk that has the most bytes of those on the same datastore. */
+  neighbour?: { name: string; load: Load } | null | undefined;
 }
 
 /** An answer. */
@@ -26,9 +28,11 @@ export interface Answer {
 
 /** From here on the wait before the device is what matters. */
 const QUEUE_MATTERS = 0.5;
+/** A neighbour with this part of all bytes is named. */
+const LOUD = 0.5;
 
 /** The answer. */
-export function why({ load, class: its, move, bound }: Known): Answer {
+export function why({ load, class: its, move, bound, neighbour }: Known): Answer {
   if (hangs(load)) {
     const stuck = `${load.in_flight} requests are under way, and none was answered in the last second`;
     return { tone: "bad", headline: "Its requests hang", because: `${stuck}: look at its datastore` };
@@ -43,10 +47,10 @@ export function why({ load, class: its, move, bound }: Known): Answer {
     const word = late ? "above" : "within";
     headline = `${bound.of} ${response(measured(load, bound.of))} is ${word} ${response(bound.us)}, ${bound.whose}`;
   }
-  return { tone: late ? "warn" : "ok", headline, because: parts(load, its, move) };
+  return { tone: late ? "warn" : "ok", headline, because: parts(load, its, move, late ? (neighbour ?? null) : null) };
 }
 
-function parts(load: Load, its: Class | undefined, move: Migration | undefined): string {
+function parts(load: Load, its: Class | undefined, move: Migration | undefined, neighbour: NonNullable<Known["neighbour"]> | null): string {
   const queue = load.queue_us ?? 0;
   const service = load.service_us ?? 0;
   const part = queue / Math.max(1, queue + service);
@@ -58,8 +62,16 @@ function parts(load: Load, its: Class | undefined, move: Migration | undefined):
     said.push(`Its requests wait for their turn ${wholePercent(part)} of their time (${times})`);
     said.push(queued(its));
   }
+  const loud = neighbour && bytes(neighbour.load) / Math.max(1, bytes(neighbour.load) + bytes(load));
+  if (neighbour && loud !== null && loud >= LOUD) {
+    said.push(`${neighbour.name}, on the same datastore, transfers ${rate(bytes(neighbour.load))}: ${wholePercent(loud)} of what the two ask for`);
+  }
   if (move && move.progress && move.progress.rate > 0) said.push(`it is being moved to ${move.to} meanwhile`);
   return `${said.filter(Boolean).join("; ")}.`;
+}
+
+function bytes(load: Load): number {
+  return load.read.bytes_per_second + load.write.bytes_per_second;
 }
 
 function queued(its: Class | undefined): string {

@@ -9,11 +9,13 @@ export class History {
 
   /** A row's newest figure. */
   add(name: string, atMs: number, value: number | null): void {
-    const row = this.rows.get(name) ?? { atMs: 0, values: [] };
+    let row = this.rows.get(name);
+    if (!row) this.rows.set(name, (row = { atMs: 0, values: [] }));
     if (atMs <= row.atMs) return;
-    row.values = [...row.values.slice(1 - KEPT), value];
+    // In place: 500 rows would leave a megabyte behind each second.
+    row.values.push(value);
+    if (row.values.length > KEPT) row.values.shift();
     row.atMs = atMs;
-    this.rows.set(name, row);
   }
 
   /** What was before the row came on screen. */

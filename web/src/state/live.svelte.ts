@@ -5,6 +5,7 @@ import { Stream, type Event } from "../api/stream.ts";
 import type { Activity, Explanation, Hello, Migration, Status, Tick, Top } from "../api/wire.ts";
 import { DaemonClock, SILENT_MS } from "../model/age.ts";
 import { matches, parse, sorted } from "../model/filter.ts";
+import { came, drawn, firstRows } from "./first.ts";
 import { inventory } from "./inventory.svelte.ts";
 
 const ACTIVITY_KEPT = 500;
@@ -12,6 +13,7 @@ const ACTIVITY_KEPT = 500;
 const BROKEN_MS = 900;
 /** After so long the next word of the daemon is overdue. */
 const QUIET_MS = 1_200;
+const STEP_MS = 250;
 const clock = new DaemonClock();
 
 // Each by itself, so that what depends on one does not follow the others.
@@ -78,7 +80,7 @@ export const live = {
 
 let daemon = "";
 let heardAt = 0;
-let wanted: Query | null = null;
+let wanted: Query | null = firstRows;
 let served = 0;
 let asking = false;
 
@@ -110,6 +112,7 @@ function onEvent(event: Event): void {
     case "top":
       if (wanted && event.query && covers(event.query, wanted)) {
         served = performance.now();
+        if (!top) came();
         top = { top: data as Top, query: event.query };
       }
       break;
@@ -134,7 +137,7 @@ function hello(from: Hello): void {
   daemon = from.daemon;
   version = from.version;
   if (zone === null) {
-    get<Explanation>(path`/v1/classes/${"migration"}/explanation`)
+    void drawn.then(() => get<Explanation>(path`/v1/classes/${"migration"}/explanation`))
       .then((found) => (zone = found.time_zone ?? "UTC"))
       .catch(() => {});
   }
@@ -149,15 +152,23 @@ function activity(more: Activity[]): void {
 }
 
 let stream: Stream | null = null;
+let steps = 0;
 
-/** Begins to listen, once somebody is logged in. */
+/** Begins to listen. */
 export function listen(): void {
-  if (stream) return;
+  if (steps) return;
   heardAt = performance.now();
-  stream = new Stream(onEvent, onLink);
+  steps = setInterval(step, STEP_MS);
+  stream ??= new Stream(onEvent, onLink);
   stream.want(wanted);
   stream.start();
-  setInterval(step, 250);
+}
+
+/** Listens no more: nobody is logged in. */
+export function hush(): void {
+  clearInterval(steps);
+  steps = 0;
+  stream?.stop();
 }
 
 /** A connection that broke is not told at once: it may be there again after a second. */

@@ -2,6 +2,7 @@
 // would be refused.
 import { get, onLogout, Refusal, send } from "../api/client.ts";
 import type { Session } from "../api/wire.ts";
+import { hush, listen } from "./live.svelte.ts";
 
 type State = { kind: "asking" } | { kind: "in"; who: Session } | { kind: "out"; words: string; hint: string };
 
@@ -21,36 +22,40 @@ export const session = {
 };
 
 onLogout.call = () => {
+  hush();
   state = { kind: "out", words: "The session has ended.", hint: "" };
 };
 
 /**
- * Exchanges the one-time link of the address for a cookie, or asks for the session there is;
- * `then` begins what comes first.
+ * Exchanges the one-time link of the address for a cookie, or asks for the session there is, and
+ * for figures at the same time: who has no session is refused both.
  */
-export async function logIn(then: () => void): Promise<void> {
+export async function logIn(): Promise<void> {
   const link = /^#link=([^&]+)/.exec(location.hash)?.[1];
   // The link is dead after this, and no history keeps it.
   if (link) history.replaceState(null, "", location.pathname + location.search);
+  if (!link) listen();
   try {
     const who = link
       ? await send<Session>("POST", "/v1/session", { link: decodeURIComponent(link) })
       : await get<Session>("/v1/session");
-    then();
+    listen();
     state = { kind: "in", who };
   } catch (error) {
+    hush();
     const refusal = error instanceof Refusal ? error : null;
     if (refusal?.status === 401) {
       state = { kind: "out", words: refusal.message, hint: refusal.hint };
       return;
     }
     state = { kind: "out", words: refusal?.message ?? String(error), hint: "" };
-    setTimeout(() => void logIn(then), 1_000);
+    setTimeout(() => void logIn(), 1_000);
   }
 }
 
 /** Ends the session. */
 export async function logOut(): Promise<void> {
   await send("DELETE", "/v1/session").catch(() => {});
+  hush();
   state = { kind: "out", words: "You have logged out.", hint: "" };
 }

@@ -1,5 +1,6 @@
 // Believable figures: for each name and moment the same ones, so that a timeline and the live
 // rows tell one story.
+import { clock } from "./clock.mjs";
 
 /** A number from 0 to 1 that depends on nothing but its arguments. */
 export function dice(...parts) {
@@ -101,5 +102,5 @@ export function timeline(of, at, fromMs, toMs, points, bornMs) {
     columns.service_us.push(found.service_us);
     columns.outstanding.push(found.outstanding);
   }
-  return { of, from_ms: fromMs, to_ms: toMs, now_ms: Date.now(), columns };
+  return { of, from_ms: fromMs, to_ms: toMs, now_ms: clock.now(), columns };
 }

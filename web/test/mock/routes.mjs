@@ -1,4 +1,5 @@
 // The routes that the page uses, for the story.
+import { clock } from "./clock.mjs";
 import { loadOf, load, timeline, together } from "./load.mjs";
 import * as site from "./site.mjs";
 
@@ -23,15 +24,15 @@ function buckets(world, disk) {
   for (let us = 10; us < 2e7; us *= 1.25) ends.push(Math.round(us));
   let kept = world.stats.get(disk.name);
   if (!kept) {
-    kept = { at: Date.now() - 60_000, counts: [ends, ends].map((list) => list.map(() => 0)) };
+    kept = { at: clock.now() - 60_000, counts: [ends, ends].map((list) => list.map(() => 0)) };
     world.stats.set(disk.name, kept);
   }
-  const now = Date.now();
+  const now = clock.now();
   const found = loadOf(disk, now);
   for (let at = kept.at; at < now; at += 100) {
     [found.read.iops, found.write.iops].forEach((iops, side) => {
       for (let one = 0; one < 5; one += 1) {
-        const us = (found.p50_us ?? 100) * Math.exp((Math.random() + Math.random() + Math.random() - 1.4) * 0.9);
+        const us = (found.p50_us ?? 100) * Math.exp((clock.random() + clock.random() + clock.random() - 1.4) * 0.9);
         const row = ends.findIndex((end) => us <= end);
         kept.counts[side][row < 0 ? ends.length - 1 : row] += Math.round(iops / 50);
       }
@@ -45,7 +46,7 @@ function stats(world, disk) {
   const [read, written] = buckets(world, disk);
   const pattern = (response) => ({ response, length: [{ to: 4096, count: 7101 }, { to: 8191, count: 0 }, { to: 8192, count: 7895 }, { to: 65536, count: 700 }, { to: null, count: 4 }], outstanding: [{ to: 1, count: 800 }, { to: 2, count: 1900 }, { to: 4, count: 700 }, { to: null, count: 3 }], distance: [], nearest: [{ to: -5000, count: 400 }, { to: 0, count: 90 }, { to: 16, count: 800 }, { to: null, count: 9 }], interval: [{ to: 100, count: 100 }, { to: 1000, count: 4000 }, { to: null, count: 10 }] });
   const side = (response) => ({ bytes: 125 * MIB, operations: 16039, pattern: pattern(response), queue: null, response: null, service: null });
-  return { name: disk.name, datastore: disk.datastore, connections: 2, errors: 0, flushes: 148, in_flight: 3, recent: loadOf(disk, Date.now()), read: side(read), write: side(written), zeroes: 0 };
+  return { name: disk.name, datastore: disk.datastore, connections: 2, errors: 0, flushes: 148, in_flight: 3, recent: loadOf(disk, clock.now()), read: side(read), write: side(written), zeroes: 0 };
 }
 
 function filtered(world, rows, filter) {
@@ -75,7 +76,7 @@ const VALUES = {
 /** `top`, of the rows that are asked for. */
 export function top(world, query) {
   const by = query.get("by") ?? "disk";
-  const at = Date.now();
+  const at = clock.now();
   const all = world.rows(by, at);
   const result = { by, at_ms: at, disks: world.disks.length, migrations: world.migrations.filter((move) => !move.ended).length, total: together(world.disks.map((disk) => loadOf(disk, at))), rows: all };
   if (!query.has("sort")) return result;
@@ -90,13 +91,13 @@ export function top(world, query) {
 function timelines(world, query) {
   const of = query.get("of") ?? "all";
   const [kind, name] = of.includes(":") ? [of.slice(0, of.indexOf(":")), of.slice(of.indexOf(":") + 1)] : ["all", ""];
-  const now = Date.now();
+  const now = clock.now();
   const to = query.has("to") ? Number(query.get("to")) * 1000 : now;
   const from = query.has("from") ? Number(query.get("from")) * 1000 : to - 600_000;
   const points = Number(query.get("points") ?? 600);
   const disks = world.disks.filter((disk) => kind === "all" || (kind === "disk" && disk.name === name) || (kind === "class" && disk.class === name) || (kind === "datastore" && disk.datastore === name));
   if (kind === "disk" && disks.length === 0) return refuse(404, "not_found", `there is no disk ${name}`);
-  const copies = () => load(190 + 40 * Math.random(), 262144, 0.5, { queue: 400, service: 900, p50: 1100, p99: 4000, max: 9000 });
+  const copies = () => load(190 + 40 * clock.random(), 262144, 0.5, { queue: 400, service: 900, p50: 1100, p99: 4000, max: 9000 });
   const at = name === "migration" ? copies : (moment) => together(disks.slice(0, 40).map((disk) => loadOf(disk, moment)));
   return { body: timeline(of, at, from, Math.min(to, now), points, world.born) };
 }
@@ -107,14 +108,14 @@ function predict(world, ask) {
   if (disk.datastore === ask.to) return refuse(400, "invalid", `disk ${ask.disk} is on datastore ${ask.to} already`);
   const hour = ask.at ? new Date(ask.at.replace(" ", "T")).getHours() || 3 : 12;
   const likely = 300 + 600 * Math.abs(Math.sin(hour / 4)) * (ask.keep ? 1.5 : 1);
-  const found = loadOf(disk, Date.now());
+  const found = loadOf(disk, clock.now());
   return {
     body: {
       disk: disk.name, from: disk.datastore, to: ask.to, size: disk.size, at: ask.at ? Math.floor(new Date(ask.at.replace(" ", "T")).getTime() / 1000) || null : null, outstanding: found.outstanding,
       guard: { keep: ask.keep ?? null, p99_us: ask.p99_us ?? null, idle_only: ask.idle_only ?? false },
       application: { window_s: 10, iops: found.read.iops + found.write.iops, bytes_per_second: 0, p99_us: found.p99_us },
       predicted: { bytes: disk.size * 0.6, likely_s: likely, least_s: likely * 0.7, most_s: likely * 1.5, rate: (disk.size * 0.6) / likely, share: 0.4, kept: ask.keep ?? 0.9, weakest: ask.keep ? "promise" : "application", learned_from: "moves", moves: 3, guess: false },
-      best: { at: Math.floor(Date.now() / 3.6e6) * 3600 + 8 * 3600, likely_s: 124 },
+      best: { at: Math.floor(clock.now() / 3.6e6) * 3600 + 8 * 3600, likely_s: 124 },
     },
   };
 }
@@ -125,7 +126,7 @@ function changeMove(world, id, what, body) {
   if (move.ended) return refuse(409, "in_use", `migration ${id} of disk ${move.disk} is done`);
   if (what === "pause") Object.assign(move, { state: "paused", reason: "paused by an operator", hint: null });
   if (what === "resume") Object.assign(move, { state: "copying", reason: null, hint: null });
-  if (what === "cancel") Object.assign(move, { state: "cancelled", ended: Math.floor(Date.now() / 1000), reason: null, hint: null });
+  if (what === "cancel") Object.assign(move, { state: "cancelled", ended: Math.floor(clock.now() / 1000), reason: null, hint: null });
   if (what === "rate") move.rate = body.rate ?? null;
   if (what === "guard") move.guard = { asked: body, state: "learning" };
   world.tell("root (uid 0)", `disk ${move.disk}`, `The move of disk ${move.disk}: ${what}.`, `sterna migration ${what} ${id}`);
@@ -138,8 +139,8 @@ function start(world, body) {
   if (body.to === "tiny") return refuse(503, "unavailable", "datastore tiny cannot be used: its mark is missing", "mount the right file system at /mnt/tiny");
   const id = Math.max(...world.migrations.map((move) => move.id)) + 1;
   const { keep = null, p99_us = null, finish_by = null, window = null, idle_only = false } = body.guard ?? {};
-  const guard = keep || p99_us || window || idle_only ? { asked: { keep, p99_us, window, idle_only, finish_by: finish_by ? Math.floor(Date.now() / 1000) + 3600 : null }, state: "learning" } : null;
-  const move = world.move(id, disk.name, disk.datastore, body.to, 8 * GIB, { rate: body.rate ?? null, verify: body.verify ?? true, keep_source: body.keep_source ?? false, guard, started: Math.floor(Date.now() / 1000), progress: { total: 8 * GIB, synced: 0, copied: 0, verified: null, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20 }, predicted: predict(world, body).body?.predicted ?? null });
+  const guard = keep || p99_us || window || idle_only ? { asked: { keep, p99_us, window, idle_only, finish_by: finish_by ? Math.floor(clock.now() / 1000) + 3600 : null }, state: "learning" } : null;
+  const move = world.move(id, disk.name, disk.datastore, body.to, 8 * GIB, { rate: body.rate ?? null, verify: body.verify ?? true, keep_source: body.keep_source ?? false, guard, started: Math.floor(clock.now() / 1000), progress: { total: 8 * GIB, synced: 0, copied: 0, verified: null, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20 }, predicted: predict(world, body).body?.predicted ?? null });
   world.migrations.push(move);
   world.tell("dashboard", `disk ${disk.name}`, `Disk ${disk.name} is being moved from ${disk.datastore} to ${body.to}.`, `sterna migrate ${disk.name} --to ${body.to}`);
   return { body: move };
@@ -172,10 +173,10 @@ export function answer(world, method, path, query, body) {
       return { body: one };
     }
     case "GET classes": return { body: site.classes(world) };
-    case "GET classes/_/explanation": return { body: { class: site.classes(world).find((one) => one.name === name), local_time: "Fri 19:31:21", next_change: Math.floor(Date.now() / 1000) + 7200, policies: site.policies(world).filter((one) => one.class === name), then: null, time_zone: "Europe/Berlin" } };
+    case "GET classes/_/explanation": return { body: { class: site.classes(world).find((one) => one.name === name), local_time: "Fri 19:31:21", next_change: Math.floor(clock.now() / 1000) + 7200, policies: site.policies(world).filter((one) => one.class === name), then: null, time_zone: "Europe/Berlin" } };
     case "GET policies": return { body: [...site.policies(world), ...(world.policies ?? [])] };
     case "POST policies":
-      world.policies = [...(world.policies ?? []), { id: 9, cruise: null, created: Math.floor(Date.now() / 1000), since: Math.floor(Date.now() / 1000), standing: "binds", looser_than: null, until: null, ...body }];
+      world.policies = [...(world.policies ?? []), { id: 9, cruise: null, created: Math.floor(clock.now() / 1000), since: Math.floor(clock.now() / 1000), standing: "binds", looser_than: null, until: null, ...body }];
       return { body: world.policies.at(-1) };
     case "DELETE policies/_": return { body: site.policies(world)[0] };
     case "GET storage-drs": return { body: site.storageDrs(world) };

@@ -1,22 +1,17 @@
 // A server for development and tests: what was built, under the policy of the real one, and a
 // story behind the API. It knows nothing of disks, and is no part of the product.
-import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { dirname, extname, join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
+import { clock } from "./clock.mjs";
+import { DIST, file } from "../support/files.mjs";
 import { answer, refuse, top } from "./routes.mjs";
 import { status } from "./site.mjs";
 import { World } from "./world.mjs";
 
-const DIST = join(dirname(fileURLToPath(import.meta.url)), "../../../crates/dashboard/dist");
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; report-uri /csp-report";
-const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
-
 export class Mock {
-  /** `role`: operator, viewer, or none, who has to come with a link. */
-  constructor({ port = 0, role = "operator", ...story } = {}) {
+  /** `role`: operator, viewer, or none, who has to come with a link. `dist`: another build. */
+  constructor({ port = 0, role = "operator", dist = "", ...story } = {}) {
     this.port = port;
+    this.dist = dist || DIST;
     this.role = role;
     this.story = story;
     this.reports = [];
@@ -53,7 +48,7 @@ export class Mock {
   }
 
   async restart() {
-    this.world.daemon = Math.random().toString(16).slice(2);
+    this.world.daemon = clock.random().toString(16).slice(2);
     await this.start();
   }
 
@@ -66,7 +61,7 @@ export class Mock {
       this.reports.push(text);
       response.writeHead(204).end();
     } else if (!url.pathname.startsWith("/v1/")) {
-      this.file(url.pathname, request, response);
+      file(this.dist, url.pathname, request, response);
     } else if (url.pathname === "/v1/session") {
       this.session(request.method, text ? JSON.parse(text) : null, response);
     } else if (this.role === "none") {
@@ -79,18 +74,6 @@ export class Mock {
       this.json(response, answer(this.world, request.method, url.pathname, url.searchParams, text ? JSON.parse(text) : {}));
       if (request.method !== "GET") this.moved();
     }
-  }
-
-  file(path, request, response) {
-    const file = join(DIST, normalize(path === "/" ? "/index.html" : path));
-    if (!file.startsWith(DIST) || !existsSync(file)) {
-      response.writeHead(404).end();
-      return;
-    }
-    const packed = (request.headers["accept-encoding"] ?? "").includes("br") && existsSync(`${file}.br`);
-    const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-security-policy": POLICY, "x-content-type-options": "nosniff", "cache-control": path.startsWith("/assets/") ? "max-age=31536000, immutable" : "no-store" };
-    if (packed) headers["content-encoding"] = "br";
-    response.writeHead(200, headers).end(readFileSync(packed ? `${file}.br` : file));
   }
 
   json(response, { status: code = 200, body }) {
@@ -112,12 +95,12 @@ export class Mock {
     this.mostStreams = Math.max(this.mostStreams, this.streams.size);
     response.on("close", () => this.streams.delete(stream));
     response.write("retry: 1000\n\n");
-    this.say(stream, "hello", { now_ms: Date.now(), daemon: this.world.daemon, version: "0.1.0", interval_ms: 1000 });
+    this.say(stream, "hello", { now_ms: clock.now(), daemon: this.world.daemon, version: "0.1.0", interval_ms: 1000 });
     this.say(stream, "status", status(this.world));
     this.say(stream, "migrations", this.recent());
     this.say(stream, "activity", this.world.activities.slice(-20), this.world.seq);
     if (stream.topics.includes("top")) this.say(stream, "top", top(this.world, query));
-    this.say(stream, "tick", { now_ms: Date.now() });
+    this.say(stream, "tick", { now_ms: clock.now() });
   }
 
   say(stream, event, data, id) {
@@ -126,7 +109,7 @@ export class Mock {
   }
 
   recent() {
-    return this.world.migrations.filter((move) => !move.ended || Date.now() / 1000 - move.ended < 60);
+    return this.world.migrations.filter((move) => !move.ended || clock.now() / 1000 - move.ended < 60);
   }
 
   moved() {
@@ -138,11 +121,11 @@ export class Mock {
   }
 
   tick() {
-    const changed = this.world.step();
+    const changed = !clock.stands && this.world.step();
     for (const stream of this.streams) {
       if (changed) this.say(stream, "migrations", this.recent());
       if (stream.topics.includes("top")) this.say(stream, "top", top(this.world, stream.query));
-      this.say(stream, "tick", { now_ms: Date.now() });
+      this.say(stream, "tick", { now_ms: clock.now() });
     }
   }
 }

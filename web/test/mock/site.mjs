@@ -1,4 +1,6 @@
 // The parts of the story that hardly change: classes, policies, hosts, plans, advice.
+import { clock } from "./clock.mjs";
+
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
@@ -34,7 +36,7 @@ export function classes(world) {
 
 export function policies(world) {
   const since = Math.floor(world.born / 1000) + 3600;
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(clock.now() / 1000);
   return [
     { id: 1, class: "gold", aim: { kind: "cruise", goal: { response_ms: 2 }, tolerance_percent: 20, floor: null, fallback: { limit: { bytes_per_second: 20 * MIB } } }, schedule: null, created: since, since, standing: "binds", until: null, until_job: null, looser_than: null, cruise: { phase: "holding", since, reason: null, fallback: null } },
     { id: 2, class: "batch", aim: { kind: "limit", goal: { bytes_per_second: 300 * MIB } }, schedule: "Mon-Fri 06:00-22:00", created: since, since, standing: "binds", until: now + 7200, until_job: null, looser_than: null, cruise: null },
@@ -46,7 +48,7 @@ export function policies(world) {
 export function storageDrs(world) {
   const load = (taken, p95_us) => ({ taken, p95_us });
   return {
-    broken: [], ended: [], moves: [], next: Math.floor(Date.now() / 1000) + 1200,
+    broken: [], ended: [], moves: [], next: Math.floor(clock.now() / 1000) + 1200,
     datastores: world.datastores.map((one) => ({ datastore: one.name, load: load(one.capacity ? 1 - one.free / one.capacity : 1, { fast: 1800, slow: 41_000, nas: 9000, old: 7000 }[one.name] ?? null), maintenance: one.maintenance, outstanding: 8.1, over: one.name === "slow" ? ["latency", "space"] : one.name === "nas" ? ["space"] : [], settling: one.name === "old" })),
     last: null, scores: { known: 10, paid: 9, waiting: 1 },
     settings: { automation: "partial", every_s: 3600, guard: { keep: 0.97, idle_only: false }, latency_us: 20_000, space: 0.8, window_s: 3600 },
@@ -65,7 +67,7 @@ export function storageAdvice(world) {
 
 export function plans(world) {
   if (world.empty) return [];
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(clock.now() / 1000);
   const began = Math.floor(world.started / 1000) - 1500;
   const guard = { keep: 0.97, idle_only: false, p99_us: null, finish_by: null, window: null };
   const move = (disk, to, wave, begins, ends, state, more = {}) => ({ disk, from: "old", to, wave, begins_s: begins, ends_s: ends, bytes: 40 * GIB, state, attempts: state === "waiting" ? 0 : 1, why: "emptiest: 61% used afterwards", verifying: false, problem: null, tile: null, began: null, ended: null, done: null, took_s: null, migration: null, predicted: null, ...more });
@@ -91,7 +93,7 @@ export function plans(world) {
 }
 
 export function hosts() {
-  const added = Math.floor(Date.now() / 1000) - 90_000;
+  const added = Math.floor(clock.now() / 1000) - 90_000;
   const one = (name, cpu, memory, vms) => ({ name, cpu: 32, memory: 256 * GIB, added, load: { cpu, memory }, vms, program: "/usr/local/bin/start-vm" });
   return [one("a", 0.82, 0.91, ["db-1", "web-1", "web-2", "mail-1"]), one("b", 0.31, 0.4, ["test-1"]), one("c", 0.22, 0.35, ["ci"])];
 }
@@ -106,11 +108,11 @@ export function drs() {
     moves: [{ vm: "web-2", from: "a", to: "c", back: null, bytes: 30 * GIB, goal: "cpu", held: true, priority: 2, reason: "the hosts' loads differ", imbalance: [imbalance, { ...imbalance, deviation: 0.088 }], source: [{ cpu: 0.82, memory: 0.91 }, { cpu: 0.66, memory: 0.79 }], destination: [{ cpu: 0.22, memory: 0.35 }, { cpu: 0.38, memory: 0.47 }], worth: { benefit: 212.1, cost: 3.1, risk: 20.4, seconds: 28 } }],
     staying: [{ vm: "db-1", host: "a", goal: "cpu", reason: "its disk db is being moved", to: "b" }],
   };
-  return { status: { broken: [], elsewhere: [], hosts: hosts(), imbalance, looked: Math.floor(Date.now() / 1000) - 20, rounds: 4, settings, vms }, advice };
+  return { status: { broken: [], elsewhere: [], hosts: hosts(), imbalance, looked: Math.floor(clock.now() / 1000) - 20, rounds: 4, settings, vms }, advice };
 }
 
 export function transfers() {
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(clock.now() / 1000);
   const one = (id, vm, more) => ({ id, vm, from: "a", to: "b", automatic: false, priority: 2, source: "/run/a.qmp", destination: "/run/b.qmp", started: now - 40, ended: null, state: "copying", stuck: false, why: "the hosts' loads differ", reason: null, report: null, progress: null, ...more });
   return [
     one(1, "test-1", { state: "completed", ended: now - 4000, started: now - 4030, report: { held_ms: 41, passes: 3, seconds: 28, sent: 31 * GIB } }),
@@ -119,7 +121,7 @@ export function transfers() {
 }
 
 export function vms() {
-  const added = Math.floor(Date.now() / 1000) - 90_000;
+  const added = Math.floor(clock.now() / 1000) - 90_000;
   const disk = (device, more = {}) => ({ device, image: `/var/lib/images/${device}.qcow2`, format: "qcow2", size: 40 * GIB, read_only: false, datastore: "fast", disk: null, migration: null, now: { iops: 120, bytes_per_second: 900_000, latency_us: 700, window_s: 1 }, allocated: 20 * GIB, unmovable: null, ...more });
   return [
     { name: "db-1", added, state: "running", detail: null, domain: null, libvirt: null, qmp: "/run/a.qmp", qemu: "10.0.2", disks: [disk("vda", { disk: "db", format: "raw" }), disk("vdb", { disk: "log", format: "raw" })] },

@@ -1,5 +1,6 @@
 // What there is in the story: a busy site with a slow datastore, a noisy neighbour, moves in all
 // states, a plan that runs, and names that nobody should choose.
+import { clock } from "./clock.mjs";
 import { dice, load, loadOf, together } from "./load.mjs";
 
 const GIB = 2 ** 30;
@@ -17,8 +18,8 @@ function disk(name, datastore, more = {}) {
 
 export class World {
   constructor({ disks = 60, hostile = true, empty = false } = {}) {
-    this.started = Date.now();
-    this.daemon = Math.random().toString(16).slice(2);
+    this.started = clock.now();
+    this.daemon = clock.random().toString(16).slice(2);
     this.born = this.started - 20 * 3_600_000;
     this.seq = 40;
     this.activities = [];
@@ -92,7 +93,7 @@ export class World {
   }
 
   /** An entry of the log of what was done. */
-  tell(who, about, text, command = null, ok = true, atMs = Date.now()) {
+  tell(who, about, text, command = null, ok = true, atMs = clock.now()) {
     this.seq += 1;
     const entry = { seq: this.seq, at_ms: atMs, who, about, text, command, ok };
     this.activities.push(entry);
@@ -101,7 +102,7 @@ export class World {
 
   begin() {
     if (this.empty) return;
-    const ago = (minutes) => Date.now() - minutes * 60_000;
+    const ago = (minutes) => clock.now() - minutes * 60_000;
     this.tell("sterna", "policy 2", "Policy 2 of class gold is in force.", null, true, ago(600));
     this.tell("root (uid 0)", "disk db", "Disk db is being moved from fast to slow.", "sterna migrate db --to slow --keep 97%", true, ago(5));
     this.tell("dashboard", "disk log", "Disk log was not moved: datastore tiny cannot be used.", "sterna migrate log --to tiny", false, ago(4));
@@ -124,10 +125,10 @@ export class World {
         if (progress.verified === progress.total) this.finish(move);
         continue;
       }
-      progress.rate = (40 + 20 * dice(move.id, Date.now())) * MIB * (move.id > 6 ? 20 : 1);
+      progress.rate = (40 + 20 * dice(move.id, clock.now())) * MIB * (move.id > 6 ? 20 : 1);
       progress.copied += progress.rate;
       // The guest rewrites: now and then the part that is equal shrinks.
-      const rewritten = dice(move.id, "again", Date.now()) > 0.7 ? 1.5 * progress.rate : 0;
+      const rewritten = dice(move.id, "again", clock.now()) > 0.7 ? 1.5 * progress.rate : 0;
       progress.late_regions = Math.round(rewritten / 65536);
       progress.synced = Math.max(0, Math.min(progress.total, progress.synced + progress.rate - rewritten));
       progress.eta_s = (progress.total - progress.synced) / progress.rate;
@@ -137,7 +138,7 @@ export class World {
   }
 
   finish(move) {
-    move.ended = Math.floor(Date.now() / 1000);
+    move.ended = Math.floor(clock.now() / 1000);
     move.state = "completed";
     move.report = { duration_s: move.ended - move.started, copied: move.progress.copied, average_rate: 50 * MIB, compared: null, switch_over_ms: 4.1, undone: 0, verified: move.size, allocated: move.size };
     move.progress = null;

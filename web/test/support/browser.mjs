@@ -26,6 +26,11 @@ export function launch() {
   return chromium.launch({ executablePath: EXECUTABLE, args: ["--no-sandbox"] });
 }
 
+/** Starts a browser that keeps what it knows in a directory, as somebody's own does. */
+export function persistent(directory) {
+  return chromium.launchPersistentContext(directory, { executablePath: EXECUTABLE, args: ["--no-sandbox"], viewport: { width: 1280, height: 800 } });
+}
+
 /** A page that notes whatever it should not do: errors, requests to others. */
 export async function open(browser, url, { context = null, ...options } = {}) {
   const its = context ?? (await browser.newContext({ viewport: { width: 1280, height: 720 }, ...options }));

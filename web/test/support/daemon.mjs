@@ -2,16 +2,16 @@
 // reads and writes. STERNA names the program. If its own page is not what was built last (the
 // program is built by cargo, after the page), a proxy serves the page that is.
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
-import { dirname, extname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { DIST, file } from "./files.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const DIST = join(HERE, "../../../crates/dashboard/dist");
 const APPLICATION = join(HERE, "../../../demo/application.py");
-const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const LOAD = join(HERE, "load.py");
 
 /** The program, if there is one. */
 export const STERNA = process.env.STERNA ?? "";
@@ -21,6 +21,7 @@ export class Daemon {
     this.work = mkdtempSync(join(tmpdir(), "sterna-web-"));
     this.socket = join(this.work, "sterna.sock");
     this.children = [];
+    this.servers = [];
   }
 
   /** Runs a command against the daemon. */
@@ -31,7 +32,7 @@ export class Daemon {
   /** Starts it, again on the same state if it was killed. */
   async start() {
     mkdirSync(join(this.work, "state"), { recursive: true });
-    this.process = spawn(STERNA, ["serve", "--state", join(this.work, "state"), "--socket", this.socket], { stdio: "ignore" });
+    this.process = spawn(STERNA, ["serve", "--state", join(this.work, "state"), "--socket", this.socket, "--dashboard", "127.0.0.1:0"], { stdio: "ignore" });
     for (let tries = 0; tries < 200; tries += 1) {
       try {
         this.sterna("status");
@@ -40,7 +41,7 @@ export class Daemon {
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
-    if (!this.server) await this.serve();
+    this.url ??= await this.serve();
     return this;
   }
 
@@ -66,14 +67,28 @@ export class Daemon {
     this.children.push(spawn("/usr/bin/python3", [APPLICATION, "run", uri, directory], { stdio: ["pipe", "ignore", "ignore"] }));
   }
 
-  /** Serves the page that was built last, and passes the API on to the daemon's socket. */
-  async serve() {
-    this.server = createServer((incoming, outgoing) => {
+  /** Requests of this length in bytes on a disk, so many a second, until the daemon ends. */
+  requests(disk, { length, perSecond, queue, write = false }) {
+    const uri = `nbd+unix:///${disk}?socket=${join(this.work, "nbd.sock")}`;
+    const words = [LOAD, uri, length, perSecond, queue, ...(write ? ["write"] : [])].map(String);
+    this.children.push(spawn("/usr/bin/python3", words, { stdio: ["pipe", "ignore", "ignore"] }));
+  }
+
+  /** A link to the daemon's own address, for one use. */
+  link(...options) {
+    const found = /http:\/\/127\.0\.0\.1:\d+\/#link=\S+/.exec(this.sterna("dashboard", "--print", ...options));
+    return found[0];
+  }
+
+  /** Serves a build of the page, and passes the API on to the daemon's socket. Gives its address. */
+  async serve(dist = DIST) {
+    const server = createServer((incoming, outgoing) => {
       if (incoming.url.startsWith("/v1/")) this.pass(incoming, outgoing);
-      else this.file(incoming, outgoing);
+      else file(dist, new URL(incoming.url, "http://x").pathname, incoming, outgoing);
     });
-    await new Promise((resolve) => this.server.listen(0, "127.0.0.1", resolve));
-    this.url = `http://127.0.0.1:${this.server.address().port}/`;
+    this.servers.push(server);
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${server.address().port}/`;
   }
 
   pass(incoming, outgoing) {
@@ -90,18 +105,14 @@ export class Daemon {
     incoming.pipe(asked);
   }
 
-  file(incoming, outgoing) {
-    const path = join(DIST, incoming.url === "/" ? "index.html" : new URL(incoming.url, "http://x").pathname);
-    const file = existsSync(path) && extname(path) ? path : join(DIST, "index.html");
-    outgoing.writeHead(200, { "content-type": TYPES[extname(file)], "cache-control": "no-store" }).end(readFileSync(file));
-  }
-
   /** Ends everything. */
   async stop() {
     for (const child of this.children) child.kill("SIGKILL");
     await this.kill();
-    this.server?.closeAllConnections();
-    this.server?.close();
+    for (const server of this.servers) {
+      server.closeAllConnections();
+      server.close();
+    }
     rmSync(this.work, { recursive: true, force: true });
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { moments, readRange, scaled, writeRange, zoomed } from "../../src/model/ranges.ts";
+import { moments, points, readRange, scaled, writeRange, zoomed } from "../../src/model/ranges.ts";
 import { ago, ahead, axisLabels, clock, everywhere, minuteOfWeek, moment } from "../../src/model/time.ts";
 
 test("a range that is written to the address is read again", () => {
@@ -47,4 +47,10 @@ test("an axis tells the day where it changes", () => {
 test("the minute of the week is that of the zone", () => {
   assert.equal(minuteOfWeek(0, "UTC"), 3 * 1440);
   assert.equal(minuteOfWeek(0, "Europe/Berlin"), 3 * 1440 + 60);
+});
+
+test("a day has fewer points than an hour", () => {
+  assert.equal(points({ lastS: 86_400 }), 225);
+  assert.equal(points({ fromMs: 0, toMs: 86_400_000 }), 225);
+  assert.equal(points({ lastS: 3_600 }), 600);
 });

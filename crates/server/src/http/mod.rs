@@ -42,7 +42,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use sterna_api::{Error, ErrorCode};
+use sterna_api::{Error, ErrorCode, Hello, Tick};
 use sterna_state::Waiting;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -63,6 +63,8 @@ use crate::metrics::requests;
                        seconds since 1970 (UTC).",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
+    // What `/v1/events` says besides what other requests answer with.
+    components(schemas(Hello, Tick)),
     tags(
         (name = "datastores", description = "Datastores: places that hold disk images"),
         (name = "disks", description = "Virtual disks"),
