@@ -43,12 +43,13 @@ mod vouching;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Instant;
 
 use sterna_api::Io;
 use sterna_core::DiskId;
-use sterna_engine::Engine;
 use sterna_engine::boot::BootId;
 pub use sterna_engine::datastore::Space;
+use sterna_engine::{Engine, Vouched};
 use sterna_os::Descriptors;
 use sterna_os::sockets::Bound;
 use sterna_runtime::users::Users;
@@ -97,6 +98,8 @@ pub struct Storage {
     pub(crate) fingerprints: Fingerprints,
     /// The services above, which use disks.
     pub users: Users<dyn DiskUser>,
+    /// What was said of exports a moment ago, by their addresses (`vouching`).
+    vouched: Mutex<HashMap<String, (Instant, Vouched)>>,
     /// Whoever looks whether a device or a server is free holds this (`own_disk`).
     placing: Mutex<()>,
     /// Disks whose image is being made, and which are not recorded yet.
@@ -135,6 +138,7 @@ impl Storage {
             lookout: Lookout::new(),
             fingerprints: Fingerprints::default(),
             users: Users::default(),
+            vouched: Mutex::default(),
             placing: Mutex::default(),
             placements: Placements::default(),
             _held: held,
