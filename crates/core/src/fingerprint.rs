@@ -10,10 +10,14 @@
 //!
 //! | the place holds | it is |
 //! |---|---|
+//! | what another disk holds, wherever both disks are known to differ, and nowhere what this one holds | the other disk's |
 //! | more than one in [`BY_ACCIDENT`] of the disk's stretches | the disk's own |
 //! | no more than that, and nearly all stretches of another disk | the other disk's |
 //! | no more than that, of at least [`FEWEST`], and the disk's clients cannot have written so much since | a stranger's |
 //! | anything else | not known: the disk is served |
+//!
+//! All disks of one size are looked at in the same stretches, so that two clones of one image
+//! are told apart by those in which they differ.
 //!
 //! A fingerprint is as old as its last look. What clients have written since then is known
 //! exactly if the daemon ended in good order. If it was killed, [`UNSEEN`] is added.
@@ -21,9 +25,9 @@
 //! # What cannot be told
 //!
 //! A disk of zeroes, or with fewer than [`FEWEST`] stretches of data among those that were
-//! looked at; a disk that is rewritten as a whole in the seconds before a kill; two disks
-//! that were cloned from one image; and an older state of the right disk: most stretches are
-//! equal there.
+//! looked at; a disk that is rewritten as a whole in the seconds before a kill; two clones that
+//! differ in fewer than [`CONTESTED`] of these; and an older state of the right disk: most
+//! stretches are equal there.
 
 use crate::Nanos;
 
@@ -35,6 +39,8 @@ pub const STRETCH: u64 = 4096;
 pub const FEWEST: usize = 8;
 /// One stretch in so many may be equal by accident: empty file systems are alike.
 pub const BY_ACCIDENT: usize = 8;
+/// In so many stretches two disks must differ, to tell their places apart by these alone.
+pub const CONTESTED: usize = 4;
 /// How often is looked whether a fingerprint is out of date.
 pub const LOOK: Nanos = Nanos::from_secs(5);
 /// The most that clients write between two looks, and what may be unrecorded, in bytes:
@@ -97,11 +103,9 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// Looks at a disk of this size: `read` gives the bytes of a stretch, and nothing of one
-    /// that cannot be read. Of the numbers, of which there should be [`Fingerprint::NUMBERS`],
-    /// each decides about one stretch.
+    /// that cannot be read.
     pub fn take<E>(
         size: u64,
-        numbers: &[u128],
         mut read: impl FnMut(u64) -> Result<Option<Vec<u8>>, E>,
     ) -> Result<Fingerprint, E> {
         let stretches = size / STRETCH;
@@ -117,24 +121,21 @@ impl Fingerprint {
             let at = number * STRETCH;
             marks.extend(read(at)?.and_then(|bytes| Mark::of(at, &bytes)));
         }
-        let (mut looked, mut found) = (0, 0);
-        for number in numbers.iter().filter(|_| stretches > 0).take(ANYWHERE) {
+        let (mut looked, mut found): (u128, u128) = (0, 0);
+        for number in (0..ANYWHERE).filter(|_| stretches > 0) {
             if marks.len() == MARKS {
                 break;
             }
-            let at = (number % u128::from(stretches)) as u64 * STRETCH;
+            let at = anywhere(number) % stretches * STRETCH;
             let mark = read(at)?.and_then(|bytes| Mark::of(at, &bytes));
             looked += 1;
-            found += u64::from(mark.is_some());
+            found += u128::from(mark.is_some());
             marks.extend(mark.filter(|mark| marks.iter().all(|it| it.at != mark.at)));
         }
-        let part = u128::from(size) * u128::from(found) / looked.max(1);
+        let part = u128::from(size) * found / looked.max(1);
         let data = (part as u64).max(marks.len() as u64 * STRETCH);
         Ok(Fingerprint { marks, data, written: 0, is_complete: false })
     }
-
-    /// How many numbers it takes.
-    pub const NUMBERS: usize = ANYWHERE;
 
     /// Whether much of it may be overwritten, or more to be found, if its disk's clients
     /// have written so many bytes since it was taken.
@@ -169,11 +170,37 @@ impl Fingerprint {
         read >= FEWEST && (read - equal) * BY_ACCIDENT <= read
     }
 
+    /// Whether a place holds what `other` holds wherever the two differ, and nowhere what
+    /// this one holds.
+    pub fn yields_to(
+        &self,
+        other: &Fingerprint,
+        holds: impl Fn(u64) -> Option<u32>,
+    ) -> bool {
+        let (mut own, mut others) = (0, 0);
+        for mark in &self.marks {
+            let there = other.marks.iter().find(|it| it.at == mark.at);
+            let Some(theirs) = there.filter(|it| it.sum != mark.sum) else { continue };
+            let held = holds(mark.at);
+            own += usize::from(held == Some(mark.sum));
+            others += usize::from(held == Some(theirs.sum));
+        }
+        own == 0 && others >= CONTESTED
+    }
+
     /// The most that clients may have written since.
     fn written_at_most(&self) -> u64 {
         let unseen = if self.is_complete { 0 } else { UNSEEN };
         self.written.saturating_add(unseen)
     }
+}
+
+/// A number that looks like chance, the same for all disks (SplitMix64).
+fn anywhere(number: usize) -> u64 {
+    let mut z = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// To whom a place belongs.
@@ -196,9 +223,13 @@ pub enum Whose<T> {
 /// `holds` gives the checksum of a stretch at the place, if that can be read.
 pub fn whose<'a, T>(
     own: &Fingerprint,
-    others: impl IntoIterator<Item = (T, &'a Fingerprint)>,
+    others: impl IntoIterator<Item = (T, &'a Fingerprint)> + Clone,
     holds: impl Fn(u64) -> Option<u32>,
 ) -> Whose<T> {
+    let clone = others.clone().into_iter().find(|(_, it)| own.yields_to(it, &holds));
+    if let Some((other, _)) = clone {
+        return Whose::Others(other);
+    }
     if own.fits(&holds) {
         return Whose::Own;
     }
@@ -220,14 +251,10 @@ mod tests {
 
     const SIZE: u64 = 64 << 30;
 
-    fn numbers() -> Vec<u128> {
-        (1..=Fingerprint::NUMBERS as u128).map(|it| it * 0x9e37_79b9_7f4a_7c15).collect()
-    }
-
     /// The disk's bytes: each stretch is filled with one byte.
     fn taken(size: u64, byte: impl Fn(u64) -> u8) -> Fingerprint {
         let read = |at| Ok::<_, Infallible>(Some(vec![byte(at); STRETCH as usize]));
-        let Ok(fingerprint) = Fingerprint::take(size, &numbers(), read);
+        let Ok(fingerprint) = Fingerprint::take(size, read);
         fingerprint
     }
 
@@ -283,6 +310,23 @@ mod tests {
         let large = taken(1 << 40, |_| 1);
         let told = whose(&large, nobody(), holds(|_| 2));
         assert_eq!(told, Whose::Strangers { read: MARKS });
+    }
+
+    #[test]
+    fn clones_are_told_apart_by_what_they_differ_in() {
+        // Three quarters of both are the image they were cloned from.
+        let bytes = |own: u8| move |at: u64| if at < SIZE / 4 { own } else { 9 };
+        let (one, two) = (taken(SIZE, bytes(1)), taken(SIZE, bytes(2)));
+        assert!(
+            one.yields_to(&two, holds(bytes(2))) && !one.yields_to(&two, holds(bytes(1)))
+        );
+        let both = || [("one", &one), ("two", &two)];
+        assert_eq!(whose(&one, both(), holds(bytes(2))), Whose::Others("two"));
+        assert_eq!(whose(&one, both(), holds(bytes(1))), Whose::Own);
+        // Some of its own was overwritten since, or all of that.
+        let some = holds(|at| if at < SIZE / 8 { 1 } else { bytes(3)(at) });
+        assert_eq!(whose(&one, both(), some), Whose::Own);
+        assert_eq!(whose(&one, both(), holds(bytes(3))), Whose::Own);
     }
 
     #[test]

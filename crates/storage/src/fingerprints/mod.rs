@@ -23,7 +23,7 @@ use sterna_core::{DiskId, Nanos};
 use sterna_engine::datastore::{Datastore, DatastoreError, Visit};
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::trailer;
-use sterna_os::{lock, random};
+use sterna_os::lock;
 use sterna_runtime::tasks::Task;
 use sterna_state::{DiskRecord, FingerprintRecord, MigrationRecord};
 
@@ -166,11 +166,9 @@ impl Storage {
         }
         while !due.is_empty() && Instant::now() < until {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
-            let numbers: Arc<[u128]> = random::numbers(Fingerprint::NUMBERS)?.into();
             let ask = |(used, known): (Used, Asker)| {
                 let Used { key, size, store, counted } = used;
-                let numbers = numbers.clone();
-                let asked = known.ask(limit, move || take(&store, size, &numbers));
+                let asked = known.ask(limit, move || take(&store, size));
                 Look { key, counted, asked }
             };
             let looks: Vec<Look> = batch.into_iter().map(ask).collect();
@@ -324,10 +322,10 @@ fn look(
     let until = Instant::now() + LONG;
     read_marks(place, own, &mut seen, until);
     let holds = |at| seen.get(&at).copied();
-    if own.fits(holds) {
-        return Whose::Own;
-    }
-    for other in others {
+    let is_clear = |other: &FingerprintRecord| own.yields_to(&other.fingerprint, holds);
+    // If not, nobody can tell before the places of others' stretches are read, too.
+    let has_to_be_read = !own.fits(holds) && !others.iter().any(is_clear);
+    for other in others.iter().filter(|_| has_to_be_read) {
         read_marks(place, &other.fingerprint, &mut seen, until);
     }
     let others = others.iter().map(|it| (it.disk, &it.fingerprint));
@@ -351,7 +349,7 @@ fn read_marks(
 }
 
 /// Takes the fingerprint of a place; none of one that fails.
-fn take(store: &Datastore, size: u64, numbers: &[u128]) -> Option<Fingerprint> {
+fn take(store: &Datastore, size: u64) -> Option<Fingerprint> {
     let taken = store.connected(|place| {
         let mut place = place?;
         let read = |at| match place.read(&(at..at + STRETCH)) {
@@ -360,7 +358,7 @@ fn take(store: &Datastore, size: u64, numbers: &[u128]) -> Option<Fingerprint> {
             Err(DatastoreError::Io { .. }) => Ok(None),
             Err(error) => Err(error),
         };
-        Fingerprint::take(size, numbers, read).ok()
+        Fingerprint::take(size, read).ok()
     });
     taken.ok().flatten()
 }
