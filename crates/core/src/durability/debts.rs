@@ -209,8 +209,9 @@ impl<C: Copy + PartialEq> Debts<C> {
     }
 
     /// Whether a client is still to be told.
-    pub fn is_owed(&self) -> bool {
-        self.left > 0 || self.here.iter().any(|here| here.debt == Debt::Owed)
+    pub fn is_owed(&self, now: Nanos) -> bool {
+        let is_left = self.left > 0 && (self.unheard || now < self.left_until);
+        is_left || self.here.iter().any(|here| here.debt == Debt::Owed)
     }
 
     /// What a daemon after this one has to know.
@@ -254,7 +255,7 @@ mod tests {
                 assert_eq!(fails(&mut debts, client), losses > 0);
                 assert!(!fails(&mut debts, client));
             }
-            assert!(!debts.is_owed());
+            assert!(!debts.is_owed(SOON));
         }
     }
 
@@ -287,11 +288,11 @@ mod tests {
         // It was told, and goes without a word.
         assert!(fails(&mut debts, 'a'));
         debts.leaves(SOON, 'a');
-        assert!(debts.is_owed());
+        assert!(debts.is_owed(SOON));
         debts.comes(SOON, 'c');
         assert!(fails(&mut debts, 'c') && !fails(&mut debts, 'c'));
         debts.comes(SOON, 'd');
-        assert!(!fails(&mut debts, 'd') && !debts.is_owed());
+        assert!(!fails(&mut debts, 'd') && !debts.is_owed(SOON));
     }
 
     #[test]
@@ -316,10 +317,10 @@ mod tests {
         assert!(fails(&mut debts, 'b') && !fails(&mut debts, 'b'));
         debts.leaves(SOON, 'a');
         // Others that come and go do not keep it.
-        debts.comes(LATE.min(BACK), 'm');
+        debts.comes(BACK, 'm');
         debts.leaves(BACK, 'm');
-        assert!(debts.is_owed());
-        assert!(debts.lapse(LATE) && !debts.is_owed());
+        assert!(debts.is_owed(BACK) && !debts.is_owed(LATE));
+        assert!(debts.lapse(LATE) && debts.clients().owed == 0);
         debts.comes(LATE, 'c');
         assert!(!fails(&mut debts, 'c'));
     }

@@ -183,7 +183,7 @@ impl Promise {
 
     /// What somebody should look at.
     pub(super) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
-        let told = !self.debts.is_owed();
+        let told = !self.debts.is_owed(now);
         let forgot = self.forgot.filter(|(since, _)| now.since(*since) < SHOWN);
         let forgot =
             forgot.map(|(since, why)| (since, TroubleKind::Forgot { told, why }));
