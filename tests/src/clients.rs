@@ -1,11 +1,14 @@
 //! Clients that people use.
 
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use crate::programs;
+use crate::scratch::Scratch;
+use crate::wait::{seconds, until};
 
 /// Runs lines of Python under nbdsh, connected to `uri`. The script sees `h`,
 /// the connection, and must not raise.
@@ -47,6 +50,63 @@ for i in range({how_often}):
 "
     );
     nbdsh(uri, &script).split_whitespace().map(str::to_owned).collect()
+}
+
+/// Clients of one disk, at work in one process: lines of Python before and after what the
+/// test does between them. The lines see `connect()`, which gives a connection, and
+/// `flushes(h)`, which says what becomes of two flushes of one.
+pub struct Clients {
+    child: Child,
+    went: PathBuf,
+}
+
+impl Clients {
+    /// Starts them, and waits until they have done what comes before.
+    #[track_caller]
+    pub fn start(scratch: &Scratch, uri: &str, before: &str, after: &str) -> Clients {
+        let (came, went) = (scratch.path("clients-came"), scratch.path("clients-go-on"));
+        let script = format!(
+            "
+import os, time
+def connect():
+    h = nbd.NBD()
+    h.connect_uri('{uri}')
+    return h
+def flushes(h):
+    for _ in range(2):
+        try:
+            h.flush()
+            print('ok')
+        except nbd.Error as error:
+            print(error.errno)
+{before}
+open('{}', 'w').close()
+while not os.path.exists('{}'): time.sleep(0.01)
+{after}
+",
+            came.display(),
+            went.display()
+        );
+        let child = programs::command("/usr/bin/python3")
+            .args(["-m", "nbd", "--command", &script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start clients");
+        until("the clients to have come", seconds(10), || came.exists().then_some(()));
+        Clients { child, went }
+    }
+
+    /// Has them go on; gives what becomes of their flushes.
+    #[track_caller]
+    pub fn go_on(self) -> Vec<String> {
+        std::fs::write(&self.went, "").expect("say go");
+        let output = self.child.wait_with_output().expect("wait for the clients");
+        let text = programs::both(&output);
+        assert!(output.status.success(), "the clients failed:\n{text}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        printed.split_whitespace().map(str::to_owned).collect()
+    }
 }
 
 /// fio over its NBD engine, at work until [`Fio::finish`].

@@ -18,7 +18,7 @@ pub struct Trouble {
 pub enum TroubleKind {
     /// The server behind its image may have lost writes that clients had been answered.
     Forgot {
-        /// A flush has failed since, so the client knows.
+        /// A flush of each client has failed since, so the clients know.
         told: bool,
         /// What happened.
         why: Loss,

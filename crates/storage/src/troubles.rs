@@ -45,7 +45,7 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
         TroubleKind::Forgot { told, why } => {
             let flush = match told {
                 true => "a flush has failed since then, so the client knows",
-                false => "the disk's next flush fails, so that the client knows",
+                false => "the next flush of each client that does not know yet fails",
             };
             let (happened, look) = forgot(why, datastore);
             (
@@ -156,7 +156,7 @@ mod tests {
         let forgot = told(TroubleKind::Forgot { told: false, why });
         assert_eq!(forgot.about, "disk db");
         assert!(
-            forgot.message.contains("the disk's next flush fails"),
+            forgot.message.contains("client that does not know yet fails"),
             "{}",
             forgot.message
         );

@@ -2,7 +2,7 @@
 //! flushed. Some servers drop these with the connection; then the next daemon says so, by a
 //! flush that fails once. Where nothing can be lost, nobody is alarmed.
 
-use sterna_tests::clients::{flushes, nbdsh};
+use sterna_tests::clients::{Clients, flushes, nbdsh};
 use sterna_tests::images::identical_files;
 use sterna_tests::programs;
 use sterna_tests::servers::QemuClient;
@@ -78,7 +78,7 @@ impl Scene {
     fn somebody_is_told(&self, why: &str) {
         let told = self.warnings().pop().unwrap_or_default();
         assert!(told.contains(why), "{told}");
-        assert!(told.contains("the disk's next flush fails"), "{told}");
+        assert!(told.contains("client that does not know yet fails"), "{told}");
         assert_eq!(flushes(&self.uri, 3), ["EIO", "ok", "ok"]);
         let told = self.warnings().pop().unwrap_or_default();
         assert!(told.contains("a flush has failed since"), "{told}");
@@ -114,6 +114,19 @@ fn a_guest_that_lives_on_hears_it() {
     nbdsh(&qemu.uri(), "h.pwrite(b'new' * 1024, 0)");
     scene.kill_and_restart();
     assert_eq!(flushes(&qemu.uri(), 2), ["EIO", "ok"]);
+}
+
+#[test]
+fn each_client_that_was_there_at_a_kill_is_told_when_it_is_back() {
+    let Some(mut scene) = Scene::new(true) else { return };
+    let clients = Clients::start(
+        &scene.stage.scratch,
+        &scene.uri,
+        "a, b = connect(), connect(); a.pwrite(b'new' * 1024, 0)",
+        "b = connect(); flushes(b); a = connect(); flushes(a); flushes(connect())",
+    );
+    scene.kill_and_restart();
+    assert_eq!(clients.go_on(), ["EIO", "ok", "EIO", "ok", "ok", "ok"]);
 }
 
 #[test]
@@ -202,7 +215,7 @@ fn a_loss_that_nobody_has_heard_of_is_told_by_a_later_daemon() {
     assert!(scene.server.lose_power() > 0, "there was something to lose");
     until("the loss to be known", seconds(10), || {
         let told = scene.warnings().pop().unwrap_or_default();
-        told.contains("the disk's next flush fails").then_some(())
+        told.contains("client that does not know yet fails").then_some(())
     });
     scene.kill_and_restart();
     scene.somebody_is_told("the NBD server of its image was away");

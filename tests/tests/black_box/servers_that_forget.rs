@@ -4,7 +4,7 @@
 use std::process::Child;
 use std::thread;
 
-use sterna_tests::clients::{flushes, nbdsh};
+use sterna_tests::clients::{Clients, flushes, nbdsh};
 use sterna_tests::images::identical_files;
 use sterna_tests::wait::seconds;
 use sterna_tests::{Forgetful, MIB, Stage, programs, until};
@@ -73,7 +73,7 @@ fn after_its_server_forgot_an_application_s_flush_fails_once() {
     assert!(server.lose_power() > 0, "there was something to lose");
     let told = until("the loss to be known", seconds(10), || warnings(&stage).pop());
     assert!(told.contains("may have lost writes on"), "{told}");
-    assert!(told.contains("the disk's next flush fails"), "{told}");
+    assert!(told.contains("client that does not know yet fails"), "{told}");
     assert_eq!(flushes(&uri, 3), ["EIO", "ok", "ok"]);
     let told = warnings(&stage).pop().unwrap_or_default();
     assert!(told.contains("a flush has failed since"), "{told}");
@@ -99,6 +99,25 @@ h.flush()
 }
 
 #[test]
+fn each_client_that_was_there_is_told_whoever_flushes_first() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    // The other one hears of it first, and works on.
+    let clients = Clients::start(
+        &stage.scratch,
+        &uri,
+        "a, b = connect(), connect(); a.pwrite(b'a' * 4096, 0)",
+        "flushes(b); b.pread(512, 1 << 20); flushes(a); flushes(connect())",
+    );
+    assert!(server.lose_power() > 0, "there was something to lose");
+    until("the loss to be known", seconds(10), || warnings(&stage).pop());
+    assert_eq!(clients.go_on(), ["EIO", "ok", "EIO", "ok", "ok", "ok"]);
+    let told = warnings(&stage).pop().unwrap_or_default();
+    assert!(told.contains("a flush has failed since"), "{told}");
+}
+
+#[test]
 fn what_was_told_to_a_client_that_goes_without_a_word_is_told_to_the_next_one() {
     let Some(stage) = Stage::given(CLIENTS) else { return };
     let server = far(&stage);
@@ -118,7 +137,7 @@ os._exit(0)
     assert_eq!(nbdsh(&uri, flush).trim(), "EIO");
     until("it to be gone", seconds(10), || {
         let told = warnings(&stage).pop().unwrap_or_default();
-        told.contains("the disk's next flush fails").then_some(())
+        told.contains("client that does not know yet fails").then_some(())
     });
     assert_eq!(flushes(&uri, 2), ["EIO", "ok"]);
     let told = warnings(&stage).pop().unwrap_or_default();

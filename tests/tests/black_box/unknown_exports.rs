@@ -56,7 +56,9 @@ fn a_copy_that_has_just_begun_does_not_go_on_at_another_disk() {
         let mut wrong = Nbdkit::on_file(&stage.scratch, "on-copy", y.file(), &[]);
         let paused = stage.daemon.wait_for(id, "paused", seconds(30));
         let reason = paused["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("another export answers"), "{paused:#}");
+        // On a busy machine it pauses before it has looked at what answers.
+        let reasons = ["another export answers", "connection lost"];
+        assert!(reasons.iter().any(|it| reason.contains(it)), "{paused:#}");
         is_intact(y.file());
         wrong.kill();
         copy.restart();

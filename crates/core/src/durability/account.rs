@@ -17,7 +17,10 @@
 //!   the next one says nothing of that. There the end of the daemon is a loss. It counts as
 //!   one, too, where only one of the two sessions says that connections share: then the
 //!   server is not what it was.
-//! - A loss that was known, and that no client is known to have heard of, is owed on.
+//! - A loss that was known, and that a client is not known to have heard of, is owed on.
+//! - The account counts clients: the next daemon tells as many of those that come back as
+//!   were there, if the end of the daemon is the loss, and else as many as had not heard.
+//!   Where their number is not known, one has to hear it.
 //! - A daemon that ends well flushes first, so it leaves nothing; where it could not, it
 //!   leaves what a killed one does.
 //! - The account is gone with the machine: so are the guests there. A client on another
@@ -57,6 +60,20 @@ pub struct Line {
     pub unflushed: bool,
 }
 
+/// The clients of a disk, counted: nobody can say who they will be for the next daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clients {
+    /// All that are there, or may come back.
+    pub all: u32,
+    /// Those of them that are not known to have heard of a loss.
+    pub owed: u32,
+}
+
+impl Clients {
+    /// More are not counted.
+    pub const MOST: u32 = u16::MAX as u32;
+}
+
 /// What is found of the daemon that had a disk before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Past {
@@ -68,8 +85,10 @@ pub enum Past {
     Unreadable,
     /// An account.
     Account {
-        /// A loss that no client is known to have heard of.
+        /// A loss that a client is not known to have heard of.
         owed: Option<Loss>,
+        /// The clients of then.
+        clients: Clients,
         /// The servers: the disk's, and during a move that of the copy.
         lines: Vec<Line>,
     },
@@ -80,6 +99,8 @@ pub enum Past {
 pub struct Legacy {
     /// Clients are to be told of this.
     pub owes: Option<Loss>,
+    /// So many clients come back, and so many of them are to be told.
+    pub clients: Clients,
     /// The disk's server has answered writes that no flush has covered.
     pub unflushed: bool,
 }
@@ -91,12 +112,26 @@ impl Past {
             (Past::Nothing | Past::OtherBoot, _) => Legacy::default(),
             // A file keeps what was written to it, whoever had it open.
             (Past::Unreadable, None) => Legacy::default(),
-            (Past::Unreadable, Some(now)) => unflushed(now.shares, Loss::Unknown),
-            (Past::Account { owed, lines }, now) => {
+            (Past::Unreadable, Some(now)) => {
+                unflushed(now.shares, Loss::Unknown).with(Clients::default())
+            }
+            (Past::Account { owed, clients, lines }, now) => {
                 let legacy = now.map_or_else(Legacy::default, |now| of(lines, now));
-                Legacy { owes: owed.or(legacy.owes), ..legacy }
+                // What the daemon took with it concerns all of them.
+                let told_of =
+                    if legacy.owes.is_some() { clients.all } else { clients.owed };
+                let owes = owed.or(legacy.owes);
+                Legacy { owes, ..legacy }.with(Clients { owed: told_of, ..*clients })
             }
         }
+    }
+}
+
+impl Legacy {
+    /// With these clients; somebody has to be told if anything is owed.
+    fn with(self, clients: Clients) -> Legacy {
+        let owed = self.owes.map_or(0, |_| clients.owed.max(1));
+        Legacy { clients: Clients { all: clients.all.max(owed), owed }, ..self }
     }
 }
 
@@ -122,8 +157,8 @@ fn of(lines: &[Line], now: Server) -> Legacy {
 /// What writes come to that no flush has covered.
 fn unflushed(shares: bool, loss: Loss) -> Legacy {
     match shares {
-        true => Legacy { owes: None, unflushed: true },
-        false => Legacy { owes: Some(loss), unflushed: false },
+        true => Legacy { unflushed: true, ..Legacy::default() },
+        false => Legacy { owes: Some(loss), ..Legacy::default() },
     }
 }
 
@@ -142,15 +177,20 @@ mod tests {
         Line { server: server(address, shares), unflushed }
     }
 
+    /// Three clients were there, and one of them had not heard of an earlier loss.
+    const CLIENTS: Clients = Clients { all: 3, owed: 1 };
+
     fn left(lines: &[Line]) -> Past {
-        Past::Account { owed: None, lines: lines.to_vec() }
+        Past::Account { owed: None, clients: CLIENTS, lines: lines.to_vec() }
     }
 
-    const NOTHING: Legacy = Legacy { owes: None, unflushed: false };
-    const INHERITED: Legacy = Legacy { owes: None, unflushed: true };
+    const NOTHING: Legacy =
+        Legacy { owes: None, clients: Clients { owed: 0, ..CLIENTS }, unflushed: false };
+    const INHERITED: Legacy = Legacy { unflushed: true, ..NOTHING };
 
     fn owes(loss: Loss) -> Legacy {
-        Legacy { owes: Some(loss), unflushed: false }
+        let clients = Clients { all: 3, owed: 3 };
+        Legacy { owes: Some(loss), clients, unflushed: false }
     }
 
     #[test]
@@ -176,19 +216,24 @@ mod tests {
 
     #[test]
     fn after_a_good_end_or_another_boot_nothing_is_owed() {
-        for past in [Past::Nothing, Past::OtherBoot, left(&[])] {
-            for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
-                assert_eq!(past.legacy(now), NOTHING, "{past:?}");
+        for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
+            for past in [Past::Nothing, Past::OtherBoot] {
+                assert_eq!(past.legacy(now), Legacy::default(), "{past:?}");
             }
+            assert_eq!(left(&[]).legacy(now), NOTHING);
         }
     }
 
     #[test]
     fn what_cannot_be_read_counts_as_a_loss_where_there_may_have_been_one() {
         let past = Past::Unreadable;
-        assert_eq!(past.legacy(Some(server(HERE, false))), owes(Loss::Unknown));
-        assert_eq!(past.legacy(Some(server(HERE, true))), INHERITED);
-        assert_eq!(past.legacy(None), NOTHING);
+        // Nor how many clients there were.
+        let clients = Clients { all: 1, owed: 1 };
+        let lost = Legacy { clients, ..owes(Loss::Unknown) };
+        assert_eq!(past.legacy(Some(server(HERE, false))), lost);
+        let inherited = Legacy { clients: Clients::default(), ..INHERITED };
+        assert_eq!(past.legacy(Some(server(HERE, true))), inherited);
+        assert_eq!(past.legacy(None), Legacy::default());
     }
 
     #[test]
@@ -212,13 +257,24 @@ mod tests {
     }
 
     #[test]
+    fn somebody_is_told_although_nobody_was_there() {
+        let lines = vec![line(HERE, false, true)];
+        let past = Past::Account { owed: None, clients: Clients::default(), lines };
+        let legacy = past.legacy(Some(server(HERE, false)));
+        assert_eq!(legacy.clients, Clients { all: 1, owed: 1 });
+    }
+
+    #[test]
     fn what_was_owed_is_owed_on_wherever_the_disk_is() {
         for loss in [Loss::ServerAway, Loss::DaemonEnded, Loss::Unknown] {
             for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
                 let lines = vec![line(HERE, true, true)];
-                let past = Past::Account { owed: Some(loss), lines };
+                let past = Past::Account { owed: Some(loss), clients: CLIENTS, lines };
                 let legacy = past.legacy(now);
                 assert_eq!(legacy.owes, Some(loss), "{now:?}");
+                // All are to be told where the daemon took something with it.
+                let all = now.is_some_and(|now| !now.shares);
+                assert_eq!(legacy.clients.owed, if all { 3 } else { 1 }, "{now:?}");
                 // What the server has of the last one is its own matter.
                 assert_eq!(legacy.unflushed, now.is_some_and(|now| now.shares));
             }

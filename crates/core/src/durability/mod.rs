@@ -34,12 +34,12 @@
 
 mod account;
 mod cached;
-mod debt;
+mod debts;
 mod witness;
 
-pub use account::{Legacy, Line, Loss, Past, Server};
+pub use account::{Clients, Legacy, Line, Loss, Past, Server};
 pub use cached::Cached;
-pub use debt::Debt;
+pub use debts::{BACK, Debts};
 pub use witness::{
     BY_ACCIDENT, Content, Question, STRETCH, Standing, WITNESSES, Witnesses,
 };

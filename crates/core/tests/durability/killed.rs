@@ -10,9 +10,15 @@
 
 use std::collections::HashSet;
 
-use sterna_core::durability::{Debt, Durability, Goes, Legacy, Line, Loss, Past, Server};
+use sterna_core::Nanos;
+use sterna_core::durability::{
+    Debts, Durability, Goes, Legacy, Line, Loss, Past, Server,
+};
 
 use crate::random::Random;
+
+/// The client is back before any of it lapses.
+const NOW: Nanos = Nanos(1);
 
 /// What an implementation could get wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +63,10 @@ struct World {
     /// What a kill leaves.
     account: Past,
     durability: Durability,
-    debt: Debt,
+    /// The client is connected as this one.
+    debts: Debts<u64>,
+    client: u64,
     why: Option<Loss>,
-    /// An answer that tells of a loss was sent, and the client has asked for nothing since.
-    unheard: bool,
     next: u64,
     /// Writes that the client was answered, and those that it knows may be lost.
     answered: Vec<u64>,
@@ -81,9 +87,9 @@ impl World {
             storage,
             account: Past::Nothing,
             durability: Durability::new(1),
-            debt: Debt::default(),
+            debts: Debts::default(),
+            client: 0,
             why: None,
-            unheard: false,
             next: 0,
             answered: Vec::new(),
             told: HashSet::new(),
@@ -104,11 +110,12 @@ impl World {
 
     /// The account says what is so.
     fn note(&mut self) {
-        let open = self.debt.is_owed() || self.unheard;
-        let owed = self.why.filter(|_| open && !self.has(Mistake::OwedForgotten));
+        let clients = self.debts.clients();
+        let open = clients.owed > 0 && !self.has(Mistake::OwedForgotten);
+        let owed = self.why.filter(|_| open);
         let unflushed = self.durability.has_unflushed();
         let lines = vec![Line { server: self.server(), unflushed }];
-        self.account = Past::Account { owed, lines };
+        self.account = Past::Account { owed, clients, lines };
     }
 
     fn has(&self, mistake: Mistake) -> bool {
@@ -116,7 +123,7 @@ impl World {
     }
 
     fn lose(&mut self, why: Loss) {
-        self.debt.lost();
+        self.debts.lost(NOW);
         self.why = Some(why);
     }
 
@@ -127,18 +134,21 @@ impl World {
             Some(Mistake::NotInherited) => legacy.unflushed = false,
             Some(Mistake::LostEverywhere) if legacy.unflushed => {
                 legacy.owes = Some(Loss::DaemonEnded);
+                legacy.clients.owed = legacy.clients.all;
             }
             _ => {}
         }
-        (self.debt, self.why, self.unheard) = (Debt::default(), None, false);
+        (self.debts, self.why) = (Debts::default(), legacy.owes);
+        self.debts.follow(NOW, legacy.clients);
         self.durability = Durability::new(self.links());
         (0..self.links()).for_each(|link| self.durability.came_up(link));
         if legacy.unflushed {
             self.durability.wrote(0);
         }
-        if let Some(why) = legacy.owes {
-            self.lose(why);
-        }
+        self.note();
+        // And the client is back.
+        self.client += 1;
+        self.debts.comes(NOW, self.client);
         self.note();
     }
 
@@ -147,7 +157,7 @@ impl World {
         // What was answered and is not flushed may be lost, unless the cache is shared.
         self.may_fail |= !self.storage.shares && self.durability.has_unflushed();
         // Nobody knows whether the client has read what it was told.
-        self.may_fail |= self.unheard;
+        self.may_fail |= self.debts.clients().owed > 0;
         (0..self.links()).for_each(|link| self.storage.closes(link));
     }
 
@@ -162,7 +172,7 @@ impl World {
     }
 
     fn client_asks(&mut self) {
-        self.unheard = false;
+        self.debts.asks(self.client);
         self.note();
     }
 
@@ -215,10 +225,12 @@ impl World {
 
     fn flush(&mut self) {
         self.client_asks();
-        let (began, owed) = (self.debt.now(), self.answered.clone());
+        let (began, owed) = (self.debts.now(), self.answered.clone());
         self.flush_image();
-        let fails = self.debt.settle(began);
-        self.unheard = fails && !self.has(Mistake::ToldWhenSent);
+        let fails = self.debts.settle(self.client, began);
+        if self.has(Mistake::ToldWhenSent) {
+            self.debts.asks(self.client);
+        }
         self.note();
         if self.random.one_in(8) {
             return self.is_killed(); // Before the client has its answer.
@@ -282,7 +294,7 @@ impl World {
 
     fn good_end(&mut self) {
         self.flush_image();
-        let Past::Account { owed, lines } = &self.account else { return };
+        let Past::Account { owed, lines, .. } = &self.account else { return };
         let is_open = owed.is_some() || lines.iter().any(|line| line.unflushed);
         self.daemon_ends();
         if !is_open {

@@ -11,6 +11,7 @@
 mod random;
 
 mod another;
+mod clients;
 mod killed;
 
 use std::collections::{HashMap, HashSet, VecDeque};

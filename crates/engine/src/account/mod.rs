@@ -3,8 +3,8 @@
 //! [`sterna_core::durability`].
 //!
 //! The account is in two places, as a region map is. In `memory` are its words: one for what
-//! clients are still to be told, and a *line* for each server that an image of the disk is
-//! on. A word changes when the first write after a flush is answered, and when a flush has
+//! clients are still to be told, one for their number, and a *line* for each server that an image of the disk is
+//! on. A line changes when the first write after a flush is answered, and when a flush has
 //! covered all; then it is one store into memory that is mapped, before anybody is answered.
 //! In the state directory is a file of 64 bytes (`record`) that names that memory and the
 //! boot, and is written when the daemon takes the disk up and when it ends well. It tells a
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sterna_core::DiskId;
-use sterna_core::durability::{Legacy, Loss, Past, Server};
+use sterna_core::durability::{Clients, Legacy, Loss, Past, Server};
 
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
@@ -74,6 +74,8 @@ pub(crate) struct Account {
     taken: AtomicU32,
     /// What a daemon before has left to tell.
     left: Option<Loss>,
+    /// The clients of then.
+    clients: Clients,
 }
 
 impl Account {
@@ -86,16 +88,18 @@ impl Account {
         now: Option<Server>,
     ) -> io::Result<(Arc<Account>, Option<Line>)> {
         let (past, found) = left(spec, disk);
-        let Legacy { owes, unflushed } = past.legacy(now);
+        let Legacy { owes, clients, unflushed } = past.legacy(now);
         let (record, words) = match found {
             Some(found) => found,
-            None => begin(spec, disk, owes)?,
+            None => begin(spec, disk, owes, clients)?,
         };
         // A kill at any of these leaves at least what there was.
-        words.set_owed(owes);
+        words.set_owed(owes, clients);
         let old = words.lines_in_use();
         let (path, taken) = (spec.path.clone(), AtomicU32::new(old));
-        let account = Arc::new(Account { path, record, words, taken, left: owes });
+        let left = owes;
+        let account = Account { path, record, words, taken, left, clients };
+        let account = Arc::new(account);
         let line = now.map(|now| account.line(now, unflushed)).transpose()?;
         for at in (0..words::LINES).filter(|at| old & 1 << at != 0) {
             account.free(at);
@@ -103,14 +107,14 @@ impl Account {
         Ok((account, line))
     }
 
-    /// What a daemon before has left to tell clients.
-    pub(crate) fn left(&self) -> Option<Loss> {
-        self.left
+    /// What a daemon before has left to tell clients, and how many there were.
+    pub(crate) fn left(&self) -> (Option<Loss>, Clients) {
+        (self.left, self.clients)
     }
 
-    /// Notes what clients are still to be told. A store to memory.
-    pub(crate) fn owes(&self, loss: Option<Loss>) {
-        self.words.set_owed(loss);
+    /// Notes what clients are still to be told. Two stores to memory.
+    pub(crate) fn owes(&self, loss: Option<Loss>, clients: Clients) {
+        self.words.set_owed(loss, clients);
     }
 
     /// A line for an image at a server, which may have answered unflushed writes already.
@@ -161,10 +165,11 @@ fn begin(
     spec: &AccountSpec,
     disk: DiskId,
     owes: Option<Loss>,
+    clients: Clients,
 ) -> io::Result<(Record, Words)> {
     let generation = record::new_generation();
     let record = Record { generation, disk, boot: spec.boot, state: State::Open };
-    let words = Words::create(generation, owes, Home::of(&spec.path).as_ref())?;
+    let words = Words::create(generation, owes, clients, Home::of(&spec.path).as_ref())?;
     let written = record::write(&spec.path, &record);
     if written.is_err() {
         Memory::remove(Name::Account(generation));

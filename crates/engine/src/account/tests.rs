@@ -34,7 +34,7 @@ impl Place {
     /// What it finds.
     fn finds(&self, now: Option<Server>) -> (Option<Loss>, bool) {
         let (account, line) = self.take_up(now);
-        (account.left(), line.is_some_and(|line| line.is_unflushed()))
+        (account.left().0, line.is_some_and(|line| line.is_unflushed()))
     }
 }
 
@@ -67,10 +67,46 @@ fn a_kill_leaves_whether_writes_are_unflushed() {
         // It is owed until somebody says that it was heard.
         assert_eq!(place.finds(Some(DROPS)).0, found);
         let (account, _line) = place.take_up(Some(DROPS));
-        account.owes(None);
+        account.owes(None, Clients::default());
         drop(account);
         assert_eq!(place.finds(Some(DROPS)).0, None);
     }
+}
+
+#[test]
+fn a_kill_leaves_how_many_clients_there_were() {
+    let place = Place::new();
+    let many = Clients { all: 70_000, owed: 0 };
+    for clients in [Clients::default(), Clients { all: 3, owed: 1 }, many] {
+        let (account, mut line) = place.take_up(Some(DROPS));
+        account.owes(None, clients);
+        line.as_mut().unwrap().set(true);
+        kill((account, line));
+        let all = clients.all.clamp(1, Clients::MOST);
+        let (account, _line) = place.take_up(Some(DROPS));
+        assert_eq!(account.left().1, Clients { all, owed: all });
+        // And some of them have heard it.
+        let clients = Clients { all, owed: 1 };
+        account.owes(Some(Loss::DaemonEnded), clients);
+        drop(account);
+        let (account, _line) = place.take_up(Some(DROPS));
+        assert_eq!(account.left(), (Some(Loss::DaemonEnded), clients));
+    }
+}
+
+#[test]
+fn an_account_of_an_earlier_version_counts_nobody() {
+    let place = Place::new();
+    let (account, mut line) = place.take_up(Some(DROPS));
+    line.as_mut().unwrap().set(true);
+    kill((account, line));
+    let memory = memory_of(&place.spec().path);
+    let mut bytes = fs::read(&memory).unwrap();
+    bytes[16 * 8..17 * 8].fill(0);
+    fs::write(&memory, bytes).unwrap();
+    let (account, _line) = place.take_up(Some(DROPS));
+    let one = Clients { all: 1, owed: 1 };
+    assert_eq!(account.left(), (Some(Loss::DaemonEnded), one));
 }
 
 #[test]
@@ -81,7 +117,7 @@ fn what_a_server_has_for_all_connections_is_inherited_from_kill_to_kill() {
     kill((account, line));
     for _ in 0..3 {
         let (account, line) = place.take_up(Some(SHARES));
-        assert_eq!(account.left(), None);
+        assert_eq!(account.left().0, None);
         assert!(line.as_ref().is_some_and(Line::is_unflushed));
         kill((account, line));
     }
@@ -158,7 +194,7 @@ fn after_another_boot_nothing_is_known() {
     fs::remove_file(memory_of(&place.spec().path)).unwrap();
     let booted = AccountSpec { boot: BootId([4; 16]), ..place.spec() };
     let (account, _line) = Account::take_up(&booted, DISK, Some(DROPS)).unwrap();
-    assert_eq!(account.left(), None);
+    assert_eq!(account.left().0, None);
 }
 
 #[test]
@@ -168,7 +204,7 @@ fn an_account_of_another_disk_and_one_of_a_newer_sterna_are_not_believed() {
     let first = memory_of(&place.spec().path);
     let (account, _line) =
         Account::take_up(&place.spec(), DiskId(10), Some(DROPS)).unwrap();
-    assert_eq!(account.left(), Some(Loss::Unknown));
+    assert_eq!(account.left().0, Some(Loss::Unknown));
     let second = memory_of(&place.spec().path);
     let mut bytes = fs::read(&place.spec().path).unwrap();
     bytes[8] = 2;
@@ -211,7 +247,7 @@ proptest! {
 
     #[test]
     fn a_word_that_is_damaged_is_not_believed(
-        word in 0..=words::LINES, bit in 0..64_u32,
+        word in 0..=words::LINES + 1, bit in 0..64_u32,
     ) {
         let place = Place::new();
         kill(place.take_up(Some(DROPS)));

@@ -1,9 +1,11 @@
 //! The words of an account, in memory that a kill leaves.
 //!
 //! The first is of what clients are still to be told: 0 nothing, 1 the server was away, 2 a
-//! daemon ended, 3 it is not known, 4 the server came back in an older state. Each of the others is a line: 0 where it is free, else
-//! bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's connections share one
-//! cache, and above them are 29 bits of the checksum of the server's address.
+//! daemon ended, 3 it is not known, 4 the server came back in an older state. Each of the next
+//! 15 is a line: 0 where it is free, else bit 0 is set, bit 1 if writes are unflushed, bit 2 if
+//! the server's connections share one cache, and above them are 29 bits of the checksum of the
+//! server's address. The last one has the number of clients in its lower half, and in its
+//! upper half how many of them are still to be told; an earlier version had no such word.
 //!
 //! A word has its value in its lower half, and in its upper half the crc32c of the account's
 //! generation (u64), the word's place (u64) and the value.
@@ -11,14 +13,15 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use sterna_core::durability::{Line, Loss, Past, Server};
+use sterna_core::durability::{Clients, Line, Loss, Past, Server};
 
 use crate::memory::{Home, Mapped, Memory, Name};
 
 /// Images at a server that a disk has at once: its own, the copy's, and those that are
 /// still being closed.
 pub(super) const LINES: u32 = 15;
-const WORDS: usize = 1 + LINES as usize;
+const CLIENTS: usize = 1 + LINES as usize;
+const WORDS: usize = CLIENTS + 1;
 /// A page of memory.
 const LEN: u64 = 4096;
 
@@ -40,11 +43,12 @@ impl Words {
     pub(super) fn create(
         generation: u64,
         owed: Option<Loss>,
+        clients: Clients,
         home: Option<&Home>,
     ) -> io::Result<Words> {
         let memory = Memory::create(Name::Account(generation), LEN, home)?;
         let words = Words { generation, mapped: memory.map(WORDS)? };
-        words.set_owed(owed);
+        words.set_owed(owed, clients);
         (0..LINES).for_each(|at| words.free_line(at));
         Ok(words)
     }
@@ -74,7 +78,16 @@ impl Words {
                 lines.push(Line { server, unflushed: value & UNFLUSHED != 0 });
             }
         }
-        Some(Past::Account { owed, lines })
+        Some(Past::Account { owed, clients: self.clients()?, lines })
+    }
+
+    fn clients(&self) -> Option<Clients> {
+        // Of an earlier version: nobody was counted.
+        if self.mapped.words()[CLIENTS].load(Ordering::SeqCst) == 0 {
+            return Some(Clients::default());
+        }
+        let value = self.value(CLIENTS)?;
+        Some(Clients { all: value & Clients::MOST, owed: value >> 16 })
     }
 
     /// The lines that are not free, a bit each.
@@ -87,14 +100,18 @@ impl Words {
     /// Whether they say anything that somebody has to know.
     pub(super) fn has_open(&self) -> bool {
         match self.read() {
-            Some(Past::Account { owed, lines }) => {
+            Some(Past::Account { owed, lines, .. }) => {
                 owed.is_some() || lines.iter().any(|line| line.unflushed)
             }
             _ => true,
         }
     }
 
-    pub(super) fn set_owed(&self, loss: Option<Loss>) {
+    pub(super) fn set_owed(&self, loss: Option<Loss>, clients: Clients) {
+        // First, so that a kill between the two leaves no loss without those to be told.
+        let all = clients.all.min(Clients::MOST);
+        let value = clients.owed.min(Clients::MOST) << 16 | all;
+        self.store(CLIENTS, self.sealed(CLIENTS, value));
         let value = match loss {
             None => 0,
             Some(Loss::ServerAway) => 1,

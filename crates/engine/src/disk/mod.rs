@@ -176,7 +176,7 @@ pub(crate) struct Core {
     pub(crate) id: DiskId,
     name: String,
     pub(crate) size: u64,
-    /// Connections that are open, kept by the reactor.
+    /// Clients that are there, as the reactor says.
     pub(crate) connections: u32,
     /// Being detached.
     pub(crate) closing: bool,
@@ -442,16 +442,22 @@ impl Core {
         self.promise.take_account(now, &self.name, account);
     }
 
+    /// A client is there.
+    pub(crate) fn has_come(&mut self, now: Nanos, client: Client) {
+        self.connections += 1;
+        self.promise.comes(now, client);
+    }
+
     /// A client that is there asks for something, or says good-bye.
-    pub(crate) fn hears(&mut self, client: Client) {
-        self.promise.asks(client);
+    pub(crate) fn hears(&mut self, now: Nanos, client: Client) {
+        self.promise.asks(now, client);
     }
 
     /// A client has gone, and nothing of it is under way any more.
-    pub(crate) fn has_gone(&mut self, client: Client) {
+    pub(crate) fn has_gone(&mut self, now: Nanos, client: Client) {
         self.connections -= 1;
         self.hurries_no_more(client);
-        self.promise.leaves(client);
+        self.promise.leaves(now, client);
     }
 
     /// The number of its datastore among those of the reactor.
@@ -565,6 +571,7 @@ impl Core {
         if self.connections > 0 || !self.requests.is_empty() {
             return false;
         }
+        self.promise.looks(cx.now);
         self.leave_images(cx);
         self.images.is_empty()
     }

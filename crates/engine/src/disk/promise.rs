@@ -4,8 +4,8 @@
 //! power. Two things make that untrue although the image has answered well.
 //!
 //! - **The server behind the image forgot** (`Image::has_forgotten`), or may have done so
-//!   when a daemon before ended ([`Loss`]): the next flush fails, once for each loss
-//!   ([`Debt`]). What is written from then on is as durable as ever.
+//!   when a daemon before ended ([`Loss`]): each client's next flush fails, once for each
+//!   loss. What is written from then on is as durable as ever.
 //! - **A flush failed for which there is no second try** (`Image::has_lost`): the kernel
 //!   takes the pages that it could not write for clean, so every later success may be a lie.
 //!   No flush is acknowledged any more until the disk has another image: it is moved, or
@@ -17,18 +17,16 @@
 //! Losses stay with the disk when it moves to another image: a copy of what was lost is no
 //! better.
 //!
-//! **Whether anybody has heard it.** An answer that was sent may reach nobody: the client has
-//! gone, or its host has, and then another one comes and sends the flush again. So who was
-//! told has *heard* it when it asks for something after that. Until then the flushes of all
-//! others fail as well; and if none of those who were told has asked for anything when the
-//! last of them goes, it is as if nobody had been told. Until it is heard the loss is in the
-//! disk's account, so that a daemon after this one tells it. What remains: what a client had
-//! sent before it went, and we read only after our answer, passes for a sign of life.
+//! **Each client is told.** Which clients a loss concerns, and when one has heard of it, is
+//! decided by [`sterna_core::durability::Debts`]: here it learns when a client comes, asks for
+//! something, and goes. Until all have heard the loss is in the disk's account, so that a
+//! daemon after this one tells them. What remains: what a client had sent before it went, and
+//! we read only after our answer, passes for a sign of life.
 
 use std::sync::Arc;
 
 use sterna_core::Nanos;
-use sterna_core::durability::{Debt, Loss};
+use sterna_core::durability::{Debts, Loss};
 
 use super::Client;
 use crate::account::Account;
@@ -42,9 +40,7 @@ const SHOWN: Nanos = Nanos::from_secs(24 * 3600);
 /// The promises of a disk.
 #[derive(Default)]
 pub(super) struct Promise {
-    debt: Debt,
-    /// Who was told of the last loss, while none of them has asked for anything since.
-    told: Vec<Client>,
+    debts: Debts<Client>,
     /// When writes may last have been lost, and why.
     forgot: Option<(Nanos, Loss)>,
     /// Since when no flush is acknowledged.
@@ -56,7 +52,7 @@ pub(super) struct Promise {
 impl Promise {
     /// What a request that begins has to remember.
     pub(super) fn now(&self) -> u64 {
-        self.debt.now()
+        self.debts.now()
     }
 
     /// From now on what clients are still to be told is kept there, if there was no such
@@ -65,18 +61,24 @@ impl Promise {
         if self.account.is_some() {
             return;
         }
-        let left = account.left();
+        let (left, clients) = account.left();
         self.account = Some(account);
+        self.debts.follow(now, clients);
         if let Some(why) = left {
-            self.lose(now, disk, why);
+            self.has_lost(now, disk, why);
         }
+        self.note();
     }
 
     /// Writes that clients were answered may be lost.
     pub(super) fn lose(&mut self, now: Nanos, disk: &str, why: Loss) {
-        self.debt.lost();
-        self.forgot = Some((now, why));
+        self.debts.lost(now);
+        self.has_lost(now, disk, why);
         self.note();
+    }
+
+    fn has_lost(&mut self, now: Nanos, disk: &str, why: Loss) {
+        self.forgot = Some((now, why));
         let happened = match why {
             Loss::ServerAway => {
                 "the NBD server of the disk's datastore was away with acknowledged writes \
@@ -99,34 +101,43 @@ impl Promise {
         };
         tracing::error!(
             disk,
-            "{happened}: these writes may be lost; the disk's next flush fails, so that \
-             its file systems and databases notice"
+            "{happened}: these writes may be lost; the next flush of each client of the \
+             disk fails, so that its file systems and databases notice"
         );
     }
 
     /// Has the account say what clients are still to be told.
     fn note(&self) {
         if let Some(account) = &self.account {
-            let open = self.debt.is_owed() || !self.told.is_empty();
+            let clients = self.debts.clients();
             let why = self.forgot.map(|(_, why)| why);
-            account.owes(why.filter(|_| open));
+            account.owes(why.filter(|_| clients.owed > 0), clients);
         }
+    }
+
+    /// A client is there.
+    pub(super) fn comes(&mut self, now: Nanos, client: Client) {
+        self.debts.comes(now, client);
+        self.note();
     }
 
     /// A client asks for something: it has heard what it was told.
-    pub(super) fn asks(&mut self, client: Client) {
-        if self.told.contains(&client) {
-            self.told.clear();
+    pub(super) fn asks(&mut self, now: Nanos, client: Client) {
+        if self.debts.asks(client) {
             self.note();
         }
+        self.looks(now);
     }
 
     /// A client has gone.
-    pub(super) fn leaves(&mut self, client: Client) {
-        let before = self.told.len();
-        self.told.retain(|told| *told != client);
-        if before > 0 && self.told.is_empty() {
-            self.debt.lost();
+    pub(super) fn leaves(&mut self, now: Nanos, client: Client) {
+        self.debts.leaves(now, client);
+        self.note();
+    }
+
+    /// What concerns clients that have not come back is over some time.
+    pub(super) fn looks(&mut self, now: Nanos) {
+        if self.debts.lapse(now) {
             self.note();
         }
     }
@@ -161,12 +172,7 @@ impl Promise {
         if !is_durable(op) {
             return result;
         }
-        let unheard = self.told.iter().any(|told| *told != client);
-        if self.debt.settle(promised) || unheard {
-            if !self.told.contains(&client) {
-                self.told.push(client);
-                self.note();
-            }
+        if self.debts.settle(client, promised) {
             return Err(Errno(libc::EIO));
         }
         match result {
@@ -177,7 +183,7 @@ impl Promise {
 
     /// What somebody should look at.
     pub(super) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
-        let told = !self.debt.is_owed();
+        let told = !self.debts.is_owed(now);
         let forgot = self.forgot.filter(|(since, _)| now.since(*since) < SHOWN);
         let forgot =
             forgot.map(|(since, why)| (since, TroubleKind::Forgot { told, why }));
@@ -208,9 +214,18 @@ mod tests {
     const OLD: Client = Client::Connection(1);
     const NEW: Client = Client::Connection(2);
 
+    const NOW: Nanos = Nanos(1);
+
+    /// A disk of which one client is there.
+    fn promise() -> Promise {
+        let mut promise = Promise::default();
+        promise.comes(NOW, OLD);
+        promise
+    }
+
     /// A client's flush, from its beginning to its answer.
     fn flush_of(client: Client, promise: &mut Promise) -> ImageResult {
-        promise.asks(client);
+        promise.asks(NOW, client);
         promise.answer(client, &ImageOp::Flush, promise.now(), Ok(Done::Ok))
     }
 
@@ -224,9 +239,9 @@ mod tests {
 
     #[test]
     fn after_a_loss_one_flush_fails_and_nothing_else() {
-        let mut promise = Promise::default();
+        let mut promise = promise();
         assert_eq!(flush(&mut promise), Ok(Done::Ok));
-        promise.lose(Nanos(1), "db", AWAY);
+        promise.lose(NOW, "db", AWAY);
         let began = promise.now();
         let answer =
             |promise: &mut Promise, op| promise.answer(OLD, &op, began, Ok(Done::Ok));
@@ -236,15 +251,32 @@ mod tests {
     }
 
     #[test]
+    fn each_client_that_was_there_is_told() {
+        let mut promise = promise();
+        promise.comes(NOW, NEW);
+        promise.lose(NOW, "db", AWAY);
+        let told = |promise: &Promise| {
+            let kind = promise.troubles(NOW).next().map(|trouble| trouble.kind);
+            kind == Some(TroubleKind::Forgot { told: true, why: AWAY })
+        };
+        assert_eq!(flush_of(NEW, &mut promise), FAILS);
+        assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
+        assert!(!told(&promise));
+        assert_eq!(flush_of(OLD, &mut promise), FAILS);
+        assert_eq!(flush_of(OLD, &mut promise), Ok(Done::Ok));
+        assert!(told(&promise));
+    }
+
+    #[test]
     fn no_other_error_takes_the_place_of_a_loss() {
         for other in [libc::ENOSPC, libc::EOPNOTSUPP] {
-            let mut promise = Promise::default();
+            let mut promise = promise();
             let refused = Err(Errno(other));
             let answer = |promise: &mut Promise| {
                 promise.answer(OLD, &zero(true), promise.now(), refused.clone())
             };
             assert_eq!(answer(&mut promise), refused);
-            promise.lose(Nanos(1), "db", AWAY);
+            promise.lose(NOW, "db", AWAY);
             assert_eq!(answer(&mut promise), FAILS);
             assert_eq!(answer(&mut promise), refused);
         }
@@ -253,45 +285,44 @@ mod tests {
     #[test]
     fn a_client_that_comes_back_is_told_what_was_said_to_a_connection_that_is_gone() {
         for notices_first in [true, false] {
-            let mut promise = Promise::default();
+            let mut promise = promise();
             let began = promise.now();
-            promise.lose(Nanos(1), "db", AWAY);
+            promise.lose(NOW, "db", AWAY);
             // The flush is sent again on another connection, and then the first is answered.
-            promise.asks(NEW);
+            promise.comes(NOW, NEW);
+            promise.asks(NOW, NEW);
             let again = promise.now();
             let answer = |promise: &mut Promise, client, began| {
                 promise.answer(client, &ImageOp::Flush, began, Ok(Done::Ok))
             };
             assert_eq!(answer(&mut promise, OLD, began), FAILS);
             if notices_first {
-                promise.leaves(OLD);
+                promise.leaves(NOW, OLD);
             }
             assert_eq!(answer(&mut promise, NEW, again), FAILS);
-            promise.leaves(OLD);
+            promise.leaves(NOW, OLD);
             // And now it has been heard.
             assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
-            promise.leaves(NEW);
-            assert_eq!(flush_of(OLD, &mut promise), Ok(Done::Ok));
         }
     }
 
     #[test]
     fn a_loss_that_nobody_has_heard_of_is_owed_again() {
-        let mut promise = Promise::default();
-        promise.lose(Nanos(1), "db", AWAY);
+        let mut promise = promise();
+        promise.lose(NOW, "db", AWAY);
         assert_eq!(flush_of(OLD, &mut promise), FAILS);
-        promise.leaves(NEW);
-        promise.leaves(OLD);
+        promise.leaves(NOW, OLD);
         let mut kinds = promise.troubles(Nanos(2)).map(|trouble| trouble.kind);
         assert_eq!(kinds.next(), Some(TroubleKind::Forgot { told: false, why: AWAY }));
         drop(kinds);
+        promise.comes(NOW, NEW);
         assert_eq!(flush_of(NEW, &mut promise), FAILS);
         assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
     }
 
     #[test]
     fn a_flush_that_has_failed_for_good_goes_on_to_fail_until_the_disk_moves() {
-        let mut promise = Promise::default();
+        let mut promise = promise();
         promise.lost(Nanos(1), "db");
         for _ in 0..3 {
             assert_eq!(flush(&mut promise), FAILS);
@@ -308,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_loss_moves_along_and_is_shown_for_a_day() {
-        let mut promise = Promise::default();
+        let mut promise = promise();
         promise.lose(Nanos(0), "db", AWAY);
         promise.moved();
         let shown = |promise: &Promise, at| promise.troubles(at).next().map(|it| it.kind);

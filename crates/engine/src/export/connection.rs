@@ -247,7 +247,7 @@ impl Connection {
             return false;
         };
         self.input.consume(head.len());
-        disk.core.hears(Client::Connection(self.index));
+        disk.core.hears(cx.now, Client::Connection(self.index));
         let refusal = match self.commands.session().check(&request) {
             Ok(command) => {
                 let (cookie, came) = (request.cookie, None);

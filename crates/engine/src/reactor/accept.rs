@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use sterna_nbd::Session;
 
 use super::Reactor;
+use crate::disk::Client;
 use crate::export::connection::Connection;
 use crate::export::handshake::{Handshake, Progress};
 use crate::export::{ACCEPTS_MAX, CONNECTIONS_MAX, HANDSHAKES_MAX};
@@ -122,7 +123,7 @@ impl Reactor {
         };
         let inserted = self.connections.insert(connection);
         debug_assert_eq!(inserted, key);
-        home.core.connections += 1;
+        home.core.has_come(self.cx.now, Client::Connection(key));
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         self.touch(key);
     }

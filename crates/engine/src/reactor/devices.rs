@@ -28,7 +28,7 @@ impl Devices for Reactor {
         let key = self.devices.next_key();
         let inserted = self.devices.insert(Device::new(key, disk, name)?);
         debug_assert_eq!(inserted, key);
-        home.core.connections += 1;
+        home.core.has_come(self.cx.now, Client::Device(key));
         Ok(key)
     }
 
@@ -90,7 +90,7 @@ impl Reactor {
             let disk = device.disk;
             self.devices.remove(key);
             if let Some(disk) = self.disks.get_mut(disk) {
-                disk.core.has_gone(Client::Device(key));
+                disk.core.has_gone(self.cx.now, Client::Device(key));
             }
         }
     }

@@ -386,7 +386,7 @@ impl Reactor {
             self.memory_line.retain(|waiting| *waiting != key);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             if let Some(disk) = self.disks.get_mut(disk) {
-                disk.core.has_gone(Client::Connection(key));
+                disk.core.has_gone(self.cx.now, Client::Connection(key));
                 disk.core.behind.retain(|waiting| *waiting != key);
             }
         }

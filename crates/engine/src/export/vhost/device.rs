@@ -229,7 +229,7 @@ impl Device {
                 continue;
             };
             (empty, taken) = (0, taken + 1);
-            disk.core.hears(Client::Device(self.index));
+            disk.core.hears(cx.now, Client::Device(self.index));
             let chain = ring.chain(&memory, head);
             match chain.and_then(|chain| parse(&memory, chain, disk.core.size)) {
                 Some(request) => {

@@ -56,7 +56,7 @@ impl NbdImage {
         tracing::warn!(
             uri = %self.uri,
             "the NBD server has not flushed a disk's last writes in time; they may be lost \
-             with the connection, and the disk's next flush fails then"
+             with the connection, and the next flush of each client fails then"
         );
         // These connections are not lost: the server may well have all of it.
         self.durability = Durability::new(self.links.len());
