@@ -138,11 +138,10 @@ impl Moves {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
-        let (record, kept) = if self.has_lost_source(record)? {
+        let (record, kept) = if let Some(why) = self.is_out_of_date(record)? {
             let (source, destination) =
                 (record.source_generation, record.destination_generation);
             self.storage.store.migration_unsealed(record.id, source, destination)?;
-            let why = "the source image does not exist any more";
             (self.migration_record(record.id)?, Err(Error::unavailable(why)))
         } else {
             let record = self.fence(record)?;
@@ -181,19 +180,33 @@ impl Moves {
         Ok(None)
     }
 
-    /// Whether the source of a switch-over that was begun is not there any more, for
-    /// certain. Then this state is out of date, and nothing here knows which image is
-    /// the truth. An image that clients have is there, whatever its sidecar says.
-    fn has_lost_source(&self, record: &MigrationRecord) -> Result<bool> {
+    /// Why this state is out of date, and nothing here knows which image of a switch-over that
+    /// was begun is the truth: the source is not there any more, for certain, or the
+    /// destination is newer than this switch-over can have made it. An image that clients
+    /// have is there, whatever its sidecar says.
+    fn is_out_of_date(&self, record: &MigrationRecord) -> Result<Option<&'static str>> {
         if record.step != Step::Switching
             || self.storage.problem_of(record.disk).is_none()
         {
-            return Ok(false);
+            return Ok(None);
         }
         let from = self.storage.handle(&record.from.datastore)?;
         from.open()?;
         let says = from.says(&record.from.image, record.size)?;
-        Ok(!says.is_some_and(|says| sources(record).contains(&says)))
+        if !says.is_some_and(|says| sources(record).contains(&says)) {
+            return Ok(Some("the source image does not exist any more"));
+        }
+        let sealed = self.may_be_sealed(record)?;
+        let to = self.storage.handle(&record.to.datastore)?;
+        // One that is away is neither raised above the source nor removed.
+        let says = to.open().and_then(|_| to.says(&record.to.image, record.size));
+        let is_newer = says.ok().flatten().is_some_and(|says| {
+            says.id == record.disk
+                && says.role == Role::Active
+                && says.generation > record.source_generation
+                && sealed != Some(says.generation)
+        });
+        Ok(is_newer.then_some("it is newer than this state"))
     }
 
     /// A migration whose destination image was never finished (the daemon was

@@ -25,7 +25,7 @@ pub mod hours;
 mod imports;
 pub mod lookout;
 pub mod marks;
-mod newer;
+pub mod newer;
 mod own_disk;
 pub mod places;
 mod probes;

@@ -38,6 +38,7 @@ mod predicting;
 mod recovering;
 mod replaced;
 mod servers_that_forget;
+mod restored_states;
 mod serving;
 mod simulating;
 mod standing_still;
