@@ -96,6 +96,20 @@ impl Moves {
         );
         Ok(())
     }
+    /// The destination is the truth as far as this state knows, and is not served: the
+    /// operator gives the migration up, and both images stay as they are. One of them may be
+    /// all that there is of the disk.
+    pub(super) fn end_unseen(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+        let (old, disk) = (self.place(&record.from), &record.name);
+        let note = format!(
+            "ended before disk {disk} was served from the new image: Sterna left both images              as they are; check the old image {old} before you remove it by hand"
+        );
+        let report = self.report(job, record);
+        self.end(record, Step::Completed, Some(note), Some(report))?;
+        tracing::info!(migration = record.id, disk, "migration ended by the operator");
+        Ok(())
+    }
+
 
     /// How a source is removed that was to be kept, if it is a file.
     fn removal_of_source(&self, record: &MigrationRecord) -> Option<String> {

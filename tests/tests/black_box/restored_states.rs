@@ -148,6 +148,38 @@ fn an_old_image_that_was_restored_with_the_state_is_not_served() {
 }
 
 #[test]
+fn a_move_that_was_cleaning_up_can_be_given_up_if_its_new_image_is_gone() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'A');
+    stage.daemon.stop();
+    let images = stage.scratch.path("images");
+    copy(&stage.here, &images);
+    stage.daemon.restart();
+    let id = stage.daemon.migrate("x --to there");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    // As if it had been backed up before the old image was removed, and the new image had
+    // gone since.
+    was_at(stage.daemon.state(), "committed");
+    for file in ["x.raw", "x.raw.sterna"] {
+        fs::copy(images.join(file), stage.here.join(file)).expect("restore an image");
+        fs::remove_file(stage.there.join(file)).expect("remove an image");
+    }
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "there is no image", "");
+    let cancel = format!("sterna migration cancel {id}");
+    let images = stage.daemon.json("disk recover")["images"].to_string();
+    assert!(images.contains(&cancel) || images.contains("out of date"), "{images}");
+    let given_up = stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    assert!(given_up.stdout.contains("left both images"), "{}", given_up.stdout);
+    stage.daemon.sterna("disk remove x --keep-image").ok();
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.disk("x")["datastore"], "here");
+    reads(&stage, "x", 'A');
+}
+
+#[test]
 fn a_move_of_the_backup_does_not_overwrite_a_disk_that_has_got_its_place() {
     let Some(mut stage) = Stage::given(CLIENTS) else { return };
     stage.disk("x", SIZE);
