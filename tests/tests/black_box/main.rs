@@ -41,6 +41,7 @@ mod servers_that_forget;
 mod restored_states;
 mod serving;
 mod simulating;
+mod signalled;
 mod standing_still;
 mod state;
 mod strangers;
