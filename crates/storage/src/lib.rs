@@ -27,6 +27,7 @@ pub mod lookout;
 pub mod marks;
 pub mod newer;
 mod own_disk;
+mod own_state;
 pub mod places;
 mod probes;
 mod profile;
