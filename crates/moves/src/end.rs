@@ -67,8 +67,7 @@ impl Moves {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
-        // What there was to say was of the old image.
-        self.storage.lookout.forget(record.disk);
+        self.storage.lookout.has_left(record.disk, &record.from.datastore);
         let place = self.place(&record.from);
         let note = match self.retire_source(job, record) {
             Ok(SourceIs::Gone) => None,
@@ -96,6 +95,7 @@ impl Moves {
         );
         Ok(())
     }
+
     /// The destination is the truth as far as this state knows, and is not served: the
     /// operator gives the migration up, and both images stay as they are. One of them may be
     /// all that there is of the disk.
@@ -109,7 +109,6 @@ impl Moves {
         tracing::info!(migration = record.id, disk, "migration ended by the operator");
         Ok(())
     }
-
 
     /// How a source is removed that was to be kept, if it is a file.
     fn removal_of_source(&self, record: &MigrationRecord) -> Option<String> {

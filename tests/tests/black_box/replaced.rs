@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::write_image;
+use sterna_tests::programs::{have, run};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -317,4 +318,27 @@ fn an_image_that_is_a_link_or_has_too_long_a_name_is_refused_and_told_why() {
     write_image(&stage.here.join(&long), MIB, MIB);
     let answer = stage.daemon.sterna(&format!("disk import a --on here {long}"));
     answer.fails_with(&["has 250 bytes", "234", "rename the file"]);
+}
+
+#[test]
+fn a_new_image_that_was_replaced_while_the_move_cleaned_up_is_told_of() {
+    if !have(&["sqlite3"]) {
+        return;
+    }
+    let (mut stage, id, image) = moving();
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    // As if the daemon had been killed before the move was at its end.
+    let state = stage.daemon.state().join("state.db").display().to_string();
+    run("sqlite3", [&state, "UPDATE migrations SET step = 'committed', ended = NULL"]);
+    let aside = image.with_extension("aside");
+    fs::copy(&image, &aside).expect("copy the new image");
+    fs::rename(&aside, &image).expect("put the copy in its place");
+    stage.daemon.restart();
+    stage.daemon.completed(id);
+    status_warns(&stage, "a", "was replaced while the daemon was down");
+    // It goes with the image.
+    stage.daemon.sterna("migrate a --to here").ok();
+    assert!(stage.daemon.warnings("disk a").is_empty());
 }
