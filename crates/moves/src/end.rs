@@ -211,15 +211,20 @@ impl Moves {
         }
         let sealed = self.may_be_sealed(record)?;
         let to = self.storage.handle(&record.to.datastore)?;
-        // One that is away is neither raised above the source nor removed.
         let says = to.open().and_then(|_| to.says(&record.to.image, record.size));
-        let is_newer = says.ok().flatten().is_some_and(|says| {
-            says.id == record.disk
-                && says.role == Role::Active
-                && says.generation > record.source_generation
-                && sealed != Some(says.generation)
-        });
-        Ok(is_newer.then_some("it is newer than this state"))
+        let is_newer = match says {
+            Ok(Some(says)) => {
+                says.id == record.disk
+                    && says.role == Role::Active
+                    && says.generation > record.source_generation
+                    && sealed != Some(says.generation)
+            }
+            Ok(None) => false,
+            // It may be. If nothing of this switch-over was sealed, the source need not be
+            // raised above it.
+            Err(_) => sealed.is_none(),
+        };
+        Ok(is_newer.then_some("it is, or may be, newer than this state"))
     }
 
     /// A migration whose destination image was never finished (the daemon was
