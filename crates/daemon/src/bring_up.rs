@@ -150,9 +150,7 @@ impl Daemon {
         let disk = self.storage.disk_record(&disk.name)?;
         let handle = self.storage.handle(&disk.datastore)?;
         handle.open()?;
-        if migration.is_none() {
-            self.storage.check_is_newest(&disk, &handle)?;
-        }
+        self.moves.check_is_newest(&disk, &handle, migration.as_ref())?;
         self.storage.check_is_its_place(&disk, &handle)?;
         let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.

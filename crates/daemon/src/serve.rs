@@ -13,6 +13,7 @@ use sterna_core::DiskId;
 use sterna_core::qos::ClassId;
 use sterna_engine::{Config, Engine, Listener, place, remove_leftovers};
 use sterna_moves::copies;
+use sterna_os::signals::Signals;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
 use sterna_planner::{drs, plans, storage_drs};
@@ -26,7 +27,6 @@ use sterna_state::{ActivityLog, Store};
 use sterna_storage::datastores::make_directory;
 use sterna_storage::places::{DaemonPlaces, NbdPlace};
 use sterna_storage::{Storage, StorageInUse, hours, lookout};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::{Daemon, Seen};
@@ -50,14 +50,14 @@ pub struct Running {
     _lock: StateLock,
 }
 
-/// Runs the daemon until it is told to stop (SIGTERM or SIGINT), or `over`. Calls `ready`
+/// Runs the daemon until a signal tells it to stop, or `over`. Calls `ready`
 /// once clients can connect.
 pub async fn serve(
     settings: Settings,
     ready: impl FnOnce(&Status),
     over: impl Future<Output = ()> + Send + 'static,
 ) -> Result<()> {
-    let (mut terminate, mut interrupt) = signals()?;
+    let signals = Signals::hear()?;
     let running = tokio::task::spawn_blocking(move || Running::start(settings)).await;
     let running = running.map_err(|error| {
         Error::internal(format!("the daemon did not start: {error}"))
@@ -66,22 +66,12 @@ pub async fn serve(
     ready(&status);
     let stop = async move {
         tokio::select! {
-            _ = terminate.recv() => tracing::info!("told to stop (SIGTERM)"),
-            _ = interrupt.recv() => tracing::info!("told to stop (SIGINT)"),
+            why = signals.end() => tracing::info!("{why}"),
             () = over => tracing::info!("the work that the daemon was started for has \
                                          ended"),
         }
     };
     running.run(stop).await
-}
-
-fn signals() -> Result<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)> {
-    let listen = |kind| {
-        signal(kind).map_err(|error| {
-            Error::internal(format!("cannot listen to signals: {error}"))
-        })
-    };
-    Ok((listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
 }
 
 impl Running {

@@ -28,6 +28,13 @@ pub enum TroubleKind {
     /// A flush of its image failed for which there is no second try; none is acknowledged
     /// any more.
     CannotFlush,
+    /// Its image has failed writes, and its clients were told so. The age is that of the last.
+    FailsWrites {
+        /// How many since the disk is served.
+        count: u64,
+        /// The error of the last one.
+        errno: i32,
+    },
     /// Requests wait for an earlier write of another client, which does not end.
     Waits {
         /// How many.

@@ -12,8 +12,10 @@ use sterna_api::{Error, Result};
 use sterna_core::commit::{Commitment, Do, Found, Stated, Written};
 use sterna_core::mirror::Commit;
 use sterna_os::lock;
-use sterna_state::{MigrationRecord, Step, StoreError};
+use sterna_state::{DiskRecord, MigrationRecord, Step, StoreError};
 use sterna_storage::commit_record::{self, CommitRecord, Key, Says};
+use sterna_storage::handle::DatastoreHandle;
+use sterna_storage::newer::Copy;
 
 use super::{Job, Prepared};
 use crate::Moves;
@@ -130,6 +132,39 @@ impl Moves {
             tracing::info!(migration = migration.id, "a commit was found and settled");
         }
         self.migration_record(migration.id)
+    }
+
+    /// Refuses to serve a disk that a newer state has elsewhere, as far as its images tell.
+    pub fn check_is_newest(
+        &self,
+        disk: &DiskRecord,
+        on: &DatastoreHandle,
+        migration: Option<&MigrationRecord>,
+    ) -> Result<()> {
+        // After the commit, the copy is the disk itself.
+        let copying =
+            migration.filter(|it| matches!(it.step, Step::Copying | Step::Switching));
+        let sealed = copying.map(|record| self.may_be_sealed(record)).transpose()?;
+        let copy = copying.map(|record| Copy {
+            migration: record.id,
+            place: &record.to,
+            sealed: sealed.flatten(),
+        });
+        self.storage.check_is_newest(disk, on, copy.as_ref())
+    }
+
+    /// With which generation the destination may call itself the truth by this migration's
+    /// own doing. That is never written before there is a record, which a loss of power may
+    /// have torn since; so without a record it is the doing of a newer state.
+    pub(super) fn may_be_sealed(
+        &self,
+        migration: &MigrationRecord,
+    ) -> Result<Option<u64>> {
+        if migration.step != Step::Switching {
+            return Ok(None);
+        }
+        let begun = self.find_record(migration)?.is_some();
+        Ok(begun.then_some(migration.destination_generation))
     }
 
     /// Refuses to take the source for the truth where the record says otherwise.

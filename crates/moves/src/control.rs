@@ -118,6 +118,12 @@ impl Moves {
         }
         let job = self.live_job(id)?;
         let turn = job.take_turn()?;
+        let record = self.migration_record(id)?;
+        if record.step == Step::Committed && self.storage.problem_of(job.disk).is_some() {
+            // Otherwise the record would keep its disk from being removed and recovered.
+            self.end_unseen(&job, &record)?;
+            return self.show_migration(id);
+        }
         self.changeable(&job)?;
         self.storage.store.set_cancel(id)?;
         tracing::info!(migration = id, "cancelled by the operator");

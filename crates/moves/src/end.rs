@@ -67,8 +67,7 @@ impl Moves {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
-        // What there was to say was of the old image.
-        self.storage.lookout.forget(record.disk);
+        self.storage.lookout.has_left(record.disk, &record.from.datastore);
         let place = self.place(&record.from);
         let note = match self.retire_source(job, record) {
             Ok(SourceIs::Gone) => None,
@@ -94,6 +93,20 @@ impl Moves {
             switch_over_ms = report.switch_over_ms,
             "migration completed"
         );
+        Ok(())
+    }
+
+    /// The destination is the truth as far as this state knows, and is not served: the
+    /// operator gives the migration up, and both images stay as they are. One of them may be
+    /// all that there is of the disk.
+    pub(super) fn end_unseen(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+        let (old, disk) = (self.place(&record.from), &record.name);
+        let note = format!(
+            "ended before disk {disk} was served from the new image: Sterna left both images              as they are; check the old image {old} before you remove it by hand"
+        );
+        let report = self.report(job, record);
+        self.end(record, Step::Completed, Some(note), Some(report))?;
+        tracing::info!(migration = record.id, disk, "migration ended by the operator");
         Ok(())
     }
 
@@ -138,11 +151,10 @@ impl Moves {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
-        let (record, kept) = if self.has_lost_source(record)? {
+        let (record, kept) = if let Some(why) = self.is_out_of_date(record)? {
             let (source, destination) =
                 (record.source_generation, record.destination_generation);
             self.storage.store.migration_unsealed(record.id, source, destination)?;
-            let why = "the source image does not exist any more";
             (self.migration_record(record.id)?, Err(Error::unavailable(why)))
         } else {
             let record = self.fence(record)?;
@@ -181,19 +193,38 @@ impl Moves {
         Ok(None)
     }
 
-    /// Whether the source of a switch-over that was begun is not there any more, for
-    /// certain. Then this state is out of date, and nothing here knows which image is
-    /// the truth. An image that clients have is there, whatever its sidecar says.
-    fn has_lost_source(&self, record: &MigrationRecord) -> Result<bool> {
+    /// Why this state is out of date, and nothing here knows which image of a switch-over that
+    /// was begun is the truth: the source is not there any more, for certain, or the
+    /// destination is newer than this switch-over can have made it. An image that clients
+    /// have is there, whatever its sidecar says.
+    fn is_out_of_date(&self, record: &MigrationRecord) -> Result<Option<&'static str>> {
         if record.step != Step::Switching
             || self.storage.problem_of(record.disk).is_none()
         {
-            return Ok(false);
+            return Ok(None);
         }
         let from = self.storage.handle(&record.from.datastore)?;
         from.open()?;
         let says = from.says(&record.from.image, record.size)?;
-        Ok(!says.is_some_and(|says| sources(record).contains(&says)))
+        if !says.is_some_and(|says| sources(record).contains(&says)) {
+            return Ok(Some("the source image does not exist any more"));
+        }
+        let sealed = self.may_be_sealed(record)?;
+        let to = self.storage.handle(&record.to.datastore)?;
+        let says = to.open().and_then(|_| to.says(&record.to.image, record.size));
+        let is_newer = match says {
+            Ok(Some(says)) => {
+                says.id == record.disk
+                    && says.role == Role::Active
+                    && says.generation > record.source_generation
+                    && sealed != Some(says.generation)
+            }
+            Ok(None) => false,
+            // It may be. If nothing of this switch-over was sealed, the source need not be
+            // raised above it.
+            Err(_) => sealed.is_none(),
+        };
+        Ok(is_newer.then_some("it is, or may be, newer than this state"))
     }
 
     /// A migration whose destination image was never finished (the daemon was

@@ -16,6 +16,7 @@ pub mod processes;
 mod processors;
 pub mod program;
 pub mod random;
+pub mod signals;
 pub mod sockets;
 mod state_lock;
 pub mod wake;

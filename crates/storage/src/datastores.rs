@@ -88,6 +88,7 @@ impl Storage {
         let handle = self.new_handle(record.clone());
         // First what tells so before it is opened: a device of a disk cannot be opened.
         self.check_address(&handle)?;
+        self.check_is_not_state(&handle)?;
         handle.open().map_err(|error| {
             error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;

@@ -271,6 +271,7 @@ impl Storage {
         });
         let named = problem.is_none() && !self.is_hidden(record.id)?;
         let places = self.places.nbd.iter().filter(|_| named);
+        let astray = self.astray(&record);
         let id = record.id;
         let mut view = Disk {
             vhost_user: record.vhost_user,
@@ -283,7 +284,7 @@ impl Storage {
             imported: record.imported,
             generation: record.generation,
             served: problem.is_none(),
-            problem: problem.or_else(|| self.astray(record.id)),
+            problem: problem.or(astray),
             hint: hint.filter(|hint| !hint.is_empty()),
             migration: None,
             class: None,

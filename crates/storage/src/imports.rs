@@ -36,7 +36,10 @@ impl Storage {
         self.check_open_files(name)?;
         let handle = self.handle(datastore)?;
         handle.must_answer()?;
+        // Before anything is advised about the file.
+        self.check_is_not_state(&handle)?;
         let (file, size) = find_image(&handle, asked)?;
+        self.check_is_no_state_file(&handle, &file)?;
         // One at a time: of two names of one image, each would be found to be nobody's.
         let _placing = lock(&self.placing);
         self.check_unused(datastore, &file, asked)?;

@@ -6,6 +6,12 @@
 //! state. So before such a disk is served, the other datastores are asked for an image of the
 //! disk with a higher generation.
 //!
+//! A disk with a migration under way has a copy, which may call itself the truth: it was
+//! sealed in a switch-over that was not committed. If it cannot have been, by what this state
+//! knows of the switch-over, then the migration has ended since, and the state is older than
+//! the disk. That is asked of all disks: until the old image is put away, it says what an
+//! old state expects.
+//!
 //! **What is not found**: an image on a datastore that does not answer in time, one whose
 //! file has another name than the disk's, and one that fills its place as well. A disk is not
 //! kept from its clients because a datastore that it is not on is away.
@@ -15,7 +21,7 @@ use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_engine::sidecar::Role;
-use sterna_state::DiskRecord;
+use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
 use crate::asker::{Asked, Asker};
@@ -25,34 +31,65 @@ use crate::handle::DatastoreHandle;
 /// How long others may take to tell: clients wait for the disk.
 const TELLING: Duration = Duration::from_secs(2);
 
+/// The copy that a migration under way makes.
+pub struct Copy<'a> {
+    /// The migration's number.
+    pub migration: u64,
+    /// Where it is.
+    pub place: &'a Place,
+    /// With which generation it may call itself the truth, if it may.
+    pub sealed: Option<u64>,
+}
+
 impl Storage {
-    /// Refuses a disk that fills its place, if another datastore has a newer image of it.
-    pub fn check_is_newest(&self, disk: &DiskRecord, on: &DatastoreHandle) -> Result<()> {
-        if !fills(disk.size, on.get()?.size_at_opening()) {
-            return Ok(());
-        }
+    /// Refuses a disk if the copy of its migration has become the truth since this state was
+    /// made; a disk that fills its place also if any other datastore has a newer image of it.
+    pub fn check_is_newest(
+        &self,
+        disk: &DiskRecord,
+        on: &DatastoreHandle,
+        copy: Option<&Copy<'_>>,
+    ) -> Result<()> {
+        let of_copy =
+            |on: &DatastoreHandle| copy.filter(|copy| copy.place.datastore == on.name());
+        let all = fills(disk.size, on.get()?.size_at_opening());
         let mut others = self.all_handles();
-        others.retain(|it| it.name() != disk.datastore);
-        let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> =
-            others.into_iter().map(|other| (other.clone(), ask(other, disk))).collect();
+        others.retain(|it| it.name() != disk.datastore && (all || of_copy(it).is_some()));
+        let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
+            .into_iter()
+            .map(|other| {
+                let file = of_copy(&other).map(|copy| copy.place.image.clone());
+                (other.clone(), ask(other, disk, file))
+            })
+            .collect();
         let newer = asked.into_iter().filter_map(|(other, asked)| {
             let generation = asked.answer()??;
-            (generation > disk.generation).then_some((generation, other))
+            let sealed = of_copy(&other).and_then(|copy| copy.sealed);
+            let is_newer = generation > disk.generation && sealed != Some(generation);
+            is_newer.then_some((generation, other))
         });
         match newer.max_by_key(|(generation, _)| *generation) {
-            Some((generation, other)) => Err(is_older(disk, generation, other.name())),
+            Some((generation, other)) => {
+                let migration = copy.map(|copy| copy.migration);
+                Err(is_older(disk, generation, other.name(), migration))
+            }
             None => Ok(()),
         }
     }
 }
 
 /// Asks a datastore for the generation of an image of that disk which is, or was, in use.
-fn ask(other: Arc<DatastoreHandle>, disk: &DiskRecord) -> Asked<Option<u64>> {
+fn ask(
+    other: Arc<DatastoreHandle>,
+    disk: &DiskRecord,
+    file: Option<String>,
+) -> Asked<Option<u64>> {
     let (id, size) = (disk.id, disk.size);
-    let file = match other.is_shared() {
-        true => format!("{}.raw", disk.name),
-        false => String::new(),
-    };
+    let file =
+        file.filter(|file| !file.is_empty()).unwrap_or_else(|| match other.is_shared() {
+            true => format!("{}.raw", disk.name),
+            false => String::new(),
+        });
     Asker::default().ask(TELLING, move || {
         other.open().ok()?;
         let says = other.says(&file, size).ok()??;
@@ -61,15 +98,23 @@ fn ask(other: Arc<DatastoreHandle>, disk: &DiskRecord) -> Asked<Option<u64>> {
     })
 }
 
-fn is_older(disk: &DiskRecord, generation: u64, there: &str) -> Error {
+fn is_older(
+    disk: &DiskRecord,
+    generation: u64,
+    there: &str,
+    migration: Option<u64>,
+) -> Error {
     let name = &disk.name;
+    let first = migration.map_or_else(String::new, |id| {
+        format!("`sterna migration cancel {id}`, which keeps both images, then ")
+    });
     let message = format!(
         "datastore {there} has a newer image of the disk (generation {generation}; this state \
          knows {}): the state directory is older than the disk",
         disk.generation
     );
     Error::in_use(message).hint(format!(
-        "restore the newest state directory; if there is none, `sterna disk remove {name} \
-         --keep-image`, then `sterna disk recover`"
+        "restore the newest state directory; if there is none, {first}`sterna disk remove \
+         {name} --keep-image`, then `sterna disk recover`"
     ))
 }

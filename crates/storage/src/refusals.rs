@@ -138,8 +138,9 @@ fn hint(error: &DatastoreError) -> &'static str {
                  read-only"
             }
             ErrorKind::FileTooLarge => {
-                "the file system supports no files of that size: choose a smaller size, \
-                 or another datastore"
+                "the file system supports no files of that size, or the daemon has a limit \
+                 (`ulimit -f`, `LimitFSIZE=` of its unit): choose a smaller size or another \
+                 datastore, or raise the limit and restart the daemon"
             }
             ErrorKind::QuotaExceeded => QUOTA,
             ErrorKind::StorageFull => "free some space, or choose another datastore",

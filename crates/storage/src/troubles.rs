@@ -1,12 +1,14 @@
 //! What disks cannot tell their clients, told to people.
 
+use std::io;
 use std::time::Duration;
 
 use sterna_api::Warning;
+use sterna_core::DiskId;
 use sterna_core::durability::Loss;
 use sterna_engine::{Trouble, TroubleKind};
-use sterna_os::Local;
-use sterna_state::DiskRecord;
+use sterna_os::{Local, clock};
+use sterna_state::{DiskRecord, Step};
 
 use crate::Storage;
 
@@ -23,8 +25,35 @@ impl Storage {
     pub(crate) fn troubles_of(&self, disks: &[DiskRecord]) -> Vec<Warning> {
         let known = self.engine.troubles().unwrap_or_default().into_iter();
         let of = |id| disks.iter().find(|disk| disk.id == id);
-        known.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble))).collect()
+        let tell = |(id, trouble): (DiskId, Trouble)| {
+            let disk = of(id)?;
+            let datastore = match trouble.kind {
+                TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
+                _ => disk.datastore.clone(),
+            };
+            Some(warning(&disk.name, &datastore, trouble))
+        };
+        known.filter_map(tell).collect()
     }
+
+    /// The datastore that a disk was on so long ago: the warning of a loss outlives moves.
+    fn was_on(&self, disk: &DiskRecord, ago: Duration) -> String {
+        let then = clock::now().saturating_sub(ago.as_secs());
+        let moves = self.store.migrations().unwrap_or_default();
+        let completed =
+            moves.iter().filter(|it| it.disk == disk.id && it.step == Step::Completed);
+        let left =
+            completed.filter_map(|it| Some((it.ended?, it.from.datastore.as_str())));
+        left_since(then, left).unwrap_or(&disk.datastore).to_owned()
+    }
+}
+
+/// What a disk has left first since a moment, of all that it has left and when.
+fn left_since<'a>(
+    then: u64,
+    mut left: impl Iterator<Item = (u64, &'a str)>,
+) -> Option<&'a str> {
+    left.find(|(ended, _)| *ended >= then).map(|(_, datastore)| datastore)
 }
 
 /// So many kinds of work at datastores have no thread.
@@ -38,8 +67,7 @@ fn without_thread(kinds: usize) -> Option<Warning> {
     })
 }
 
-fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
-    let (name, datastore) = (&disk.name, &disk.datastore);
+fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
     let since = since(trouble.age);
     let (message, hint) = match trouble.kind {
         TroubleKind::Forgot { told, why } => {
@@ -71,6 +99,21 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
             format!(
                 "check the kernel's log; move {name} to another datastore, or repair \
                  this datastore, restart the daemon and check the disk's file systems"
+            ),
+        ),
+        TroubleKind::FailsWrites { count, errno } => (
+            format!(
+                "{} of the disk failed on datastore {datastore}, the last on {since}: {}; \
+                 its clients were told",
+                match count {
+                    1 => "a write".to_owned(),
+                    many => format!("{many} writes"),
+                },
+                io::Error::from_raw_os_error(errno)
+            ),
+            format!(
+                "check datastore {datastore} and the kernel's log, then the file systems \
+                 and databases on {name}"
             ),
         ),
         TroubleKind::Waits { requests } => (
@@ -122,25 +165,18 @@ fn since(age: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::Provision;
-    use sterna_core::DiskId;
-
     use super::*;
 
     fn told(kind: TroubleKind) -> Warning {
-        let disk = DiskRecord {
-            id: DiskId(7),
-            name: "db".into(),
-            size: 1 << 30,
-            datastore: "far".into(),
-            image: String::new(),
-            provision: Provision::Thin,
-            imported: false,
-            generation: 1,
-            created: 1,
-            vhost_user: None,
-        };
-        warning(&disk, Trouble { kind, age: Duration::from_secs(3) })
+        warning("db", "far", Trouble { kind, age: Duration::from_secs(3) })
+    }
+
+    #[test]
+    fn a_loss_was_on_the_datastore_that_the_disk_had_then() {
+        let left = || [(10, "a"), (20, "b"), (30, "c")].into_iter();
+        assert_eq!(left_since(15, left()), Some("b"));
+        assert_eq!(left_since(20, left()), Some("b"));
+        assert_eq!(left_since(31, left()), None);
     }
 
     #[test]
@@ -173,6 +209,10 @@ mod tests {
         assert!(another.hint.contains("the bytes of db"), "{}", another.hint);
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
+        let fails = told(TroubleKind::FailsWrites { count: 3, errno: libc::EPERM });
+        let words = "3 writes of the disk failed on datastore far, the last on ";
+        assert!(fails.message.starts_with(words), "{}", fails.message);
+        assert!(fails.message.contains("not permitted"), "{}", fails.message);
         let waits = told(TroubleKind::Waits { requests: 1 });
         assert!(waits.message.starts_with("a request waits since "), "{}", waits.message);
     }

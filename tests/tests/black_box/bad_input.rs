@@ -25,6 +25,38 @@ fn a_directory_that_is_a_datastore_already_is_refused_by_whatever_path() {
 }
 
 #[test]
+fn the_daemons_own_state_is_neither_a_datastore_nor_a_disk() {
+    let mut stage = Stage::new();
+    stage.disk("a", MIB);
+    let state = stage.daemon.state().to_owned();
+    let link = stage.scratch.path("link");
+    std::os::unix::fs::symlink(&state, &link).expect("make a link");
+    fs::create_dir(state.join("more")).expect("make a directory");
+    for place in [&state, &state.join("maps"), &state.join("more"), &link] {
+        let add = format!("datastore add own {}", place.display());
+        stage.daemon.sterna(&add).fails_with(&["belongs to the state of this daemon"]);
+    }
+    let second = stage.here.join("second.raw");
+    fs::hard_link(state.join("state.db"), &second).expect("give a second name");
+    let import = format!("disk import q --on here {}", second.display());
+    let refused = stage.daemon.sterna(&import);
+    refused.fails_with(&["belongs to the state of this daemon"]);
+    // What an earlier version has added.
+    stage.daemon.stop();
+    fs::remove_file(&second).expect("remove it");
+    fs::remove_dir_all(&stage.here).expect("remove a datastore");
+    std::os::unix::fs::symlink(&state, &stage.here).expect("lead to the state");
+    fs::write(state.join("odd"), "odd").expect("write a file");
+    stage.daemon.restart();
+    for file in ["state.db", "odd"] {
+        let import = format!("disk import q --on here {file}");
+        let refused = stage.daemon.sterna(&import);
+        assert!(!refused.stderr.contains("truncate"), "{}", refused.stderr);
+        assert_eq!(refused.code, 1);
+    }
+}
+
+#[test]
 fn unknown_names_are_refused_by_name() {
     let stage = Stage::new();
     stage.disk("a", MIB);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::write_image;
+use sterna_tests::programs::{have, run};
 use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
@@ -351,4 +352,27 @@ fn of_another_image_in_the_place_of_the_copy_it_is_said_whose_it_is_and_what_to_
     let mut left = vec![0; MIB as usize];
     open(&one).and_then(|file| file.read_exact_at(&mut left, end)).expect("read");
     assert!(left == says, "what is not the copy stays");
+}
+
+#[test]
+fn a_new_image_that_was_replaced_while_the_move_cleaned_up_is_told_of() {
+    if !have(&["sqlite3"]) {
+        return;
+    }
+    let (mut stage, id, image) = moving();
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    // As if the daemon had been killed before the move was at its end.
+    let state = stage.daemon.state().join("state.db").display().to_string();
+    run("sqlite3", [&state, "UPDATE migrations SET step = 'committed', ended = NULL"]);
+    let aside = image.with_extension("aside");
+    fs::copy(&image, &aside).expect("copy the new image");
+    fs::rename(&aside, &image).expect("put the copy in its place");
+    stage.daemon.restart();
+    stage.daemon.completed(id);
+    status_warns(&stage, "a", "was replaced while the daemon was down");
+    // It goes with the image.
+    stage.daemon.sterna("migrate a --to here").ok();
+    assert!(stage.daemon.warnings("disk a").is_empty());
 }

@@ -19,6 +19,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use sterna_core::{Bytes, Mark};
 
 use super::error::{failed, sidecar as sidecar_failed};
@@ -121,6 +122,7 @@ impl Directory {
         if provision != Provision::Thin {
             self.check_fits(identity.size)?;
         }
+        self.check_may_remove(&path)?;
         let unfinished = self.path.join(format!("{FRESH_PREFIX}{name}"));
         let made = self.make(&unfinished, identity.size, provision);
         // That may have taken minutes. What is there by now is not ours to tidy up.
@@ -142,9 +144,28 @@ impl Directory {
         // In any case: on success it is the second name of the image.
         let removed = fs::remove_file(&unfinished);
         made?;
-        removed.map_err(failed("remove", &unfinished))?;
+        if let Err(error) = removed {
+            // What cannot be used is not left, as far as that can be removed.
+            let _ = fs::remove_file(&path);
+            let _ = sidecar::file::remove(&sidecar_path(&path));
+            return Err(failed("remove", &unfinished)(error));
+        }
         self.sync()?;
         Ok(spec(path))
+    }
+
+    /// Refuses to make an image where nothing can be removed: what is made there by and by
+    /// would have to stay, the unfinished image among it.
+    fn check_may_remove(&self, image: &Path) -> Result<(), DatastoreError> {
+        let asked = StatxFlags::empty();
+        let is_append_only = statx(CWD, &self.path, AtFlags::empty(), asked)
+            .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::APPEND));
+        if !is_append_only {
+            return Ok(());
+        }
+        let why = "the directory is append-only (`chattr -a` ends that)";
+        let error = io::Error::new(io::ErrorKind::PermissionDenied, why);
+        Err(failed("create", image)(error))
     }
 
     /// Takes over a file that is in the directory already.

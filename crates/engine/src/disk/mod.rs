@@ -47,6 +47,7 @@
 
 mod bounce;
 mod copies;
+mod failures;
 mod images;
 mod order;
 mod patch;
@@ -63,6 +64,7 @@ use sterna_core::{DiskId, Nanos};
 
 use self::bounce::BounceBuffers;
 use self::copies::Copying;
+use self::failures::Failures;
 use self::images::Held;
 pub(crate) use self::images::Placed;
 use self::order::Order;
@@ -190,6 +192,7 @@ pub(crate) struct Core {
     order_alarm: Alarm,
     patches: Patches,
     promise: Promise,
+    failures: Failures,
     /// Commands that connections have read and cannot start, kept by these.
     pub(crate) ahead: usize,
     /// Connections that wait until those hold less memory, in order of their coming.
@@ -228,6 +231,7 @@ impl Disk {
             order_alarm: Alarm::default(),
             patches: Patches::default(),
             promise: Promise::default(),
+            failures: Failures::default(),
             ahead: 0,
             behind: VecDeque::new(),
             entry: Entry::default(),
@@ -532,6 +536,12 @@ impl Core {
         self.patches.forget(id);
         if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
             self.promise.lost(cx.now, &self.name);
+        }
+        if let Err(errno) = &result
+            && !self.closing
+            && !is_declined(&request.op, &result)
+        {
+            self.failures.add(cx.now, &request.op, *errno);
         }
         let result = self.promise.answer(
             request.origin.client,

@@ -204,6 +204,7 @@ impl Core {
             kind: TroubleKind::AnotherExport,
             age: now.since(since).into(),
         });
-        self.promise.troubles(now).chain(another).chain(waits)
+        let failures = self.failures.trouble(now);
+        self.promise.troubles(now).chain(another).chain(waits).chain(failures)
     }
 }

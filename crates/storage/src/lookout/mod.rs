@@ -32,8 +32,8 @@ const EVERY: Duration = Duration::from_secs(3);
 
 /// What is known of the files that are open.
 pub struct Lookout {
-    /// Of which there is something to say.
-    astray: Mutex<HashMap<DiskId, Trouble>>,
+    /// Of which there is something to say, with the datastore of that image.
+    astray: Mutex<HashMap<DiskId, (String, Trouble)>>,
 }
 
 /// What there is to say of a disk's image.
@@ -75,7 +75,7 @@ impl Trouble {
             Some(Astray::Unseen(_)) => "check its datastore".into(),
             None => format!(
                 "check that it is the right file (`sterna disk show {disk}`); the \
-                 warning ends when the daemon restarts"
+                 warning ends when the daemon restarts, or when the disk has moved"
             ),
         }
     }
@@ -86,26 +86,45 @@ impl Lookout {
         Lookout { astray: Mutex::default() }
     }
 
-    /// Notes something down of a disk; says whether that is new.
-    fn note(&self, disk: DiskId, change: impl FnOnce(&mut Trouble)) -> Option<Trouble> {
+    /// Notes something down of a disk's image on a datastore; says whether that is new. What
+    /// was known of an image that the disk has left is forgotten.
+    fn note(
+        &self,
+        disk: DiskId,
+        on: &str,
+        change: impl FnOnce(&mut Trouble),
+    ) -> Option<Trouble> {
         let mut all = lock(&self.astray);
-        let old = all.get(&disk).cloned().unwrap_or_default();
+        let known = all.get(&disk).filter(|(there, _)| there == on);
+        let old = known.map_or_else(Trouble::default, |(_, trouble)| trouble.clone());
         let mut new = old.clone();
         change(&mut new);
         match new == Trouble::default() {
             true => drop(all.remove(&disk)),
-            false => drop(all.insert(disk, new.clone())),
+            false => drop(all.insert(disk, (on.to_owned(), new.clone()))),
         }
         (new != old).then_some(new)
     }
 
-    /// Nothing is known of a disk any more: it was removed, or has another image.
+    /// Nothing is known of a disk any more: it was removed.
     pub fn forget(&self, disk: DiskId) {
         lock(&self.astray).remove(&disk);
     }
 
-    fn of(&self, disk: DiskId) -> Option<Trouble> {
-        lock(&self.astray).get(&disk).cloned()
+    /// The disk has left its image on this datastore.
+    pub fn has_left(&self, disk: DiskId, datastore: &str) {
+        let mut all = lock(&self.astray);
+        if all.get(&disk).is_some_and(|(there, _)| there == datastore) {
+            all.remove(&disk);
+        }
+    }
+
+    /// What there is to say of a disk's image on a datastore.
+    fn of(&self, disk: DiskId, on: &str) -> Option<Trouble> {
+        let all = lock(&self.astray);
+        all.get(&disk)
+            .filter(|(there, _)| there == on)
+            .map(|(_, trouble)| trouble.clone())
     }
 }
 
@@ -150,7 +169,8 @@ impl Storage {
     }
 
     fn has_seen(&self, disk: &DiskRecord, astray: Option<Astray>) {
-        let new = self.lookout.note(disk.id, |trouble| trouble.astray = astray);
+        let on = &disk.datastore;
+        let new = self.lookout.note(disk.id, on, |trouble| trouble.astray = astray);
         let Some(new) = new else { return };
         let (name, place) = (&disk.name, self.image_of(disk));
         match new.message() {
@@ -171,20 +191,21 @@ impl Storage {
         });
         let was_another = was.is_some_and(|was| was.differs(&is.beside()));
         let noted = Trouble { was_another, astray: None };
-        let new = self.lookout.note(disk.id, |trouble| *trouble = noted);
+        let on = &disk.datastore;
+        let new = self.lookout.note(disk.id, on, |trouble| *trouble = noted);
         if let Some(message) = new.and_then(|new| new.message()) {
             tracing::warn!(disk = disk.name, place = self.image_of(disk), "{message}");
         }
     }
 
     /// What is wrong with the image of a disk that is served.
-    pub(crate) fn astray(&self, disk: DiskId) -> Option<String> {
-        self.lookout.of(disk)?.message()
+    pub(crate) fn astray(&self, disk: &DiskRecord) -> Option<String> {
+        self.lookout.of(disk.id, &disk.datastore)?.message()
     }
 
     /// The same for those who look after the daemon.
     pub fn warning_of(&self, disk: &DiskRecord, about: String) -> Option<Warning> {
-        let trouble = self.lookout.of(disk.id)?;
+        let trouble = self.lookout.of(disk.id, &disk.datastore)?;
         let message = format!("{} ({})", trouble.message()?, self.image_of(disk));
         Some(Warning { about, message, hint: trouble.hint(&disk.name) })
     }
@@ -204,23 +225,37 @@ mod tests {
     #[test]
     fn what_is_known_is_said_once_and_kept_until_it_is_over() {
         let (lookout, disk) = (Lookout::new(), DiskId(7));
-        let see = |astray| lookout.note(disk, |trouble| trouble.astray = astray);
+        let see = |astray| lookout.note(disk, "here", |trouble| trouble.astray = astray);
         assert_eq!(see(None), None);
         assert!(see(Some(Astray::Nameless)).is_some());
         assert_eq!(see(Some(Astray::Nameless)), None);
-        let hint = lookout.of(disk).expect("it is known").hint("db");
+        let hint = lookout.of(disk, "here").expect("it is known").hint("db");
         assert!(hint.contains("move the disk now (`sterna migrate db"), "{hint}");
         assert!(see(Some(Astray::Replaced)).is_some());
         assert_eq!(see(None), Some(Trouble::default()));
-        assert_eq!(lookout.of(disk), None);
+        assert_eq!(lookout.of(disk, "here"), None);
     }
 
     #[test]
     fn a_disk_that_came_as_another_file_stays_so_while_it_is_well() {
         let (lookout, disk) = (Lookout::new(), DiskId(7));
-        lookout.note(disk, |trouble| trouble.was_another = true);
-        assert_eq!(lookout.note(disk, |trouble| trouble.astray = None), None);
-        let said = lookout.of(disk).and_then(|trouble| trouble.message());
+        lookout.note(disk, "here", |trouble| trouble.was_another = true);
+        assert_eq!(lookout.note(disk, "here", |trouble| trouble.astray = None), None);
+        let said = lookout.of(disk, "here").and_then(|trouble| trouble.message());
         assert!(said.is_some_and(|said| said.contains("was replaced")));
+    }
+
+    #[test]
+    fn what_is_known_of_an_image_goes_when_the_disk_leaves_it() {
+        let (lookout, disk) = (Lookout::new(), DiskId(7));
+        let another = |trouble: &mut Trouble| trouble.was_another = true;
+        lookout.note(disk, "here", another);
+        assert_eq!(lookout.of(disk, "there"), None);
+        // It is the new image that was replaced.
+        lookout.note(disk, "there", another);
+        lookout.has_left(disk, "here");
+        assert!(lookout.of(disk, "there").is_some());
+        lookout.has_left(disk, "there");
+        assert_eq!(lookout.of(disk, "there"), None);
     }
 }

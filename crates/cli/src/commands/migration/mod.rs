@@ -142,6 +142,7 @@ fn given_up(one: &Migration) -> String {
         MigrationState::Cancelled | MigrationState::Cancelling => {
             format!("disk {} stays on {}", one.disk, one.from)
         }
+        MigrationState::Completed => one.reason.clone().unwrap_or_default(),
         _ => format!(
             "it may be too late to cancel: `sterna migration watch {}` shows where disk \
              {} is at the end",

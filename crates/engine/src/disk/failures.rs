@@ -1,0 +1,56 @@
+//! Writes that a disk's own image has failed. Its clients are told, one by one; a guest may
+//! do no more than make its file system read-only, so whoever looks after the daemon is told,
+//! too.
+
+use sterna_core::Nanos;
+
+use crate::image::ImageOp;
+use crate::io::Errno;
+use crate::troubles::{Trouble, TroubleKind};
+
+/// They are shown for so long after the last one: whoever looks once a day sees them.
+const SHOWN: Nanos = Nanos::from_secs(24 * 3600);
+
+/// How many there were, and the last.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    count: u64,
+    last: Option<(Nanos, Errno)>,
+}
+
+impl Failures {
+    /// A request has failed.
+    pub(super) fn add(&mut self, now: Nanos, op: &ImageOp, errno: Errno) {
+        if matches!(op, ImageOp::Write { .. } | ImageOp::Zero { .. }) {
+            self.count += 1;
+            self.last = Some((now, errno));
+        }
+    }
+
+    /// What somebody should look at.
+    pub(super) fn trouble(&self, now: Nanos) -> Option<Trouble> {
+        let (at, Errno(errno)) = self.last.filter(|(at, _)| now.since(*at) < SHOWN)?;
+        let kind = TroubleKind::FailsWrites { count: self.count, errno };
+        Some(Trouble { kind, age: now.since(at).into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_that_fail_are_counted_and_shown_for_a_day() {
+        let zero =
+            ImageOp::Zero { offset: 0, len: 512, fua: false, unmap: false, fast: false };
+        let mut failures = Failures::default();
+        failures.add(Nanos(0), &ImageOp::Flush, Errno(libc::EIO));
+        assert_eq!(failures.trouble(Nanos(0)), None);
+        failures.add(Nanos(0), &zero, Errno(libc::EIO));
+        failures.add(Nanos(5), &zero, Errno(libc::EPERM));
+        let shown = failures.trouble(Nanos(7)).map(|trouble| (trouble.kind, trouble.age));
+        let kind = TroubleKind::FailsWrites { count: 2, errno: libc::EPERM };
+        assert_eq!(shown, Some((kind, std::time::Duration::from_nanos(2))));
+        assert_eq!(failures.trouble(Nanos(5).plus(SHOWN)), None);
+    }
+}

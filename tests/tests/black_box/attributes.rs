@@ -1,0 +1,64 @@
+//! File attributes that somebody has set (`chattr`): what they forbid is refused before
+//! anything is made, or told.
+
+use std::path::Path;
+
+use sterna_tests::clients::nbdsh;
+use sterna_tests::programs::run;
+use sterna_tests::stage::files_in;
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+const PROGRAMS: &[&str] = &["losetup", "mkfs.ext4", "chattr", "/usr/bin/python3"];
+
+/// An attribute of a file or directory, until this is dropped: nothing could be tidied up.
+struct Attribute<'a>(&'a str, &'a Path);
+
+impl<'a> Attribute<'a> {
+    fn set(letter: &'a str, path: &'a Path) -> Attribute<'a> {
+        run("chattr", [Path::new(&format!("+{letter}")), path]);
+        Attribute(letter, path)
+    }
+}
+
+impl Drop for Attribute<'_> {
+    fn drop(&mut self) {
+        run("chattr", [Path::new(&format!("-{}", self.0)), self.1]);
+    }
+}
+
+#[test]
+fn a_move_to_a_directory_that_is_append_only_is_refused_and_leaves_nothing() {
+    let Some(stage) = Stage::given_root(PROGRAMS) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
+    stage.disk("x", MIB);
+    let before = files_in(tiny.dir());
+    let append_only = Attribute::set("a", tiny.dir());
+    for line in ["migrate x --to tiny", "disk create y --size 1M --on tiny"] {
+        stage.daemon.sterna(line).fails_with(&["append-only", "chattr -a"]);
+        assert_eq!(files_in(tiny.dir()), before, "{line}");
+    }
+    drop(append_only);
+    stage.daemon.sterna("migrate x --to tiny").ok();
+}
+
+#[test]
+fn writes_that_the_image_refuses_are_counted_in_the_status() {
+    let Some(stage) = Stage::given_root(PROGRAMS) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
+    stage.daemon.sterna("disk create x --size 1M --on tiny").ok();
+    let image = tiny.dir().join("x.raw");
+    let immutable = Attribute::set("i", &image);
+    let script = "
+for i in range(3):
+    try: h.pwrite(b'x' * 512, 0)
+    except nbd.Error: pass
+";
+    nbdsh(&stage.daemon.uri("x"), script);
+    let warned = until("a warning", seconds(20), || {
+        stage.daemon.warnings("disk x").into_iter().next()
+    });
+    assert!(warned.contains("3 writes of the disk failed on datastore tiny"), "{warned}");
+    drop(immutable);
+    nbdsh(&stage.daemon.uri("x"), "h.pwrite(b'x' * 512, 0)");
+}

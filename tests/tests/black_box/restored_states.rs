@@ -1,0 +1,202 @@
+//! A backup of the state directory is restored, and it is older than the disks: it was made
+//! in the middle of a move that has ended since. Nothing stale is served, nothing that came
+//! since is overwritten, and the newest image can be recovered.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sterna_tests::clients::nbdsh;
+use sterna_tests::programs::{command, run};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+const SIZE: u64 = 32 * MIB;
+const CLIENTS: &[&str] = &["/usr/bin/python3", "nbdkit", "sqlite3"];
+
+/// Writes a byte all over a disk, durably.
+fn fill(stage: &Stage, disk: &str, byte: char) {
+    let script = format!("h.pwrite(b'{byte}' * (32 << 20), 0); h.flush()");
+    nbdsh(&stage.daemon.uri(disk), &script);
+}
+
+/// A disk has this byte everywhere.
+#[track_caller]
+fn reads(stage: &Stage, disk: &str, byte: char) {
+    let script = format!("print(h.pread(32 << 20, 0) == b'{byte}' * (32 << 20))");
+    assert_eq!(nbdsh(&stage.daemon.uri(disk), &script).trim(), "True", "{disk}");
+}
+
+/// Waits until the daemon has looked at what disks hold, and what was written before is of no
+/// account.
+fn looked_at(stage: &Stage) {
+    let runs = || {
+        let tasks = stage.daemon.json("status --tasks");
+        let tasks = tasks.as_array().cloned().unwrap_or_default();
+        let task = tasks.into_iter().find(|task| task["name"] == "fingerprints");
+        task.map_or(0, |task| task["runs"].as_u64().unwrap_or(0))
+    };
+    let before = runs();
+    until("the disks to be looked at", seconds(30), || {
+        (runs() > before + 1).then_some(())
+    });
+}
+
+#[track_caller]
+fn is_all(file: &Path, byte: u8) {
+    let bytes = fs::read(file).expect("read an image");
+    assert!(bytes.iter().all(|it| *it == byte), "{} has other bytes", file.display());
+}
+
+/// Puts a copy of a directory in another's place.
+#[track_caller]
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    run("cp", [Path::new("-a"), from, to]);
+}
+
+/// Stops the daemon, backs its whole state directory up, and starts it again.
+fn back_up(stage: &mut Stage) -> PathBuf {
+    stage.daemon.stop();
+    let backup = stage.scratch.path("backup");
+    copy(stage.daemon.state(), &backup);
+    stage.daemon.restart();
+    backup
+}
+
+fn restore(stage: &mut Stage, backup: &Path) {
+    stage.daemon.stop();
+    let state = stage.daemon.state().to_owned();
+    copy(backup, &state);
+    stage.daemon.restart();
+}
+
+/// Has the backup say that the migration was at this step.
+#[track_caller]
+fn was_at(backup: &Path, step: &str) {
+    let sql = format!("UPDATE migrations SET step = '{step}'");
+    let edited = command("sqlite3").arg(backup.join("state.db")).arg(sql).status();
+    assert!(edited.expect("run sqlite3").success());
+}
+
+#[track_caller]
+fn is_not_served(stage: &Stage, disk: &str, why: &str, what_to_do: &str) {
+    let shown = stage.daemon.disk(disk);
+    let says = |key: &str| shown[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(shown["served"], false, "{shown:#}");
+    assert!(says("problem").contains(why), "{shown:#}");
+    assert!(says("hint").contains(what_to_do), "{shown:#}");
+}
+
+/// Ends the migration and the disk of the restored state, and takes in what is newest.
+#[track_caller]
+fn recover(stage: &Stage, id: u64, disk: &str) {
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    stage.daemon.sterna(&format!("disk remove {disk} --keep-image")).ok();
+    stage.daemon.sterna("disk recover").ok();
+}
+
+#[test]
+fn a_place_that_the_disk_has_left_by_the_move_of_the_backup_is_not_served() {
+    for step in ["copying", "switching"] {
+        let Some(mut stage) = Stage::given(CLIENTS) else { return };
+        let server = stage.nbd_server("full", SIZE, &[]);
+        stage.daemon.sterna(&format!("disk create x --size {SIZE} --on full")).ok();
+        fill(&stage, "x", 'A');
+        let id = stage.daemon.migrate("x --to there --rate 8M");
+        stage.daemon.wait_for_bytes(id, 4 * MIB);
+        let backup = back_up(&mut stage);
+        was_at(&backup, step);
+        stage.daemon.hurry(id);
+        stage.daemon.completed(id);
+        fill(&stage, "x", 'B');
+        restore(&mut stage, &backup);
+
+        let newer = "datastore there has a newer image of the disk";
+        let cancel = format!("sterna migration cancel {id}");
+        is_not_served(&stage, "x", newer, &cancel);
+        is_not_served(&stage, "x", newer, "restore the newest state directory");
+        recover(&stage, id, "x");
+        assert_eq!(stage.daemon.disk("x")["datastore"], "there", "{step}");
+        reads(&stage, "x", 'B');
+        is_all(server.file(), b'A');
+    }
+}
+
+#[test]
+fn an_old_image_that_was_restored_with_the_state_is_not_served() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'A');
+    let id = stage.daemon.migrate("x --to there --rate 8M");
+    stage.daemon.wait_for_bytes(id, 4 * MIB);
+    let backup = back_up(&mut stage);
+    let images = stage.scratch.path("images");
+    copy(&stage.here, &images);
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    fill(&stage, "x", 'B');
+    stage.daemon.stop();
+    for file in ["x.raw", "x.raw.sterna"] {
+        fs::copy(images.join(file), stage.here.join(file)).expect("restore an image");
+    }
+    copy(&backup, &stage.daemon.state().to_owned());
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "there has a newer image", "restore the newest");
+    recover(&stage, id, "x");
+    assert_eq!(stage.daemon.disk("x")["datastore"], "there");
+    reads(&stage, "x", 'B');
+}
+
+#[test]
+fn a_move_that_was_cleaning_up_can_be_given_up_if_its_new_image_is_gone() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'A');
+    stage.daemon.stop();
+    let images = stage.scratch.path("images");
+    copy(&stage.here, &images);
+    stage.daemon.restart();
+    let id = stage.daemon.migrate("x --to there");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    // As if it had been backed up before the old image was removed, and the new image had
+    // gone since.
+    was_at(stage.daemon.state(), "committed");
+    for file in ["x.raw", "x.raw.sterna"] {
+        fs::copy(images.join(file), stage.here.join(file)).expect("restore an image");
+        fs::remove_file(stage.there.join(file)).expect("remove an image");
+    }
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "there is no image", "");
+    let cancel = format!("sterna migration cancel {id}");
+    let images = stage.daemon.json("disk recover")["images"].to_string();
+    assert!(images.contains(&cancel) || images.contains("out of date"), "{images}");
+    let given_up = stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    assert!(given_up.stdout.contains("left both images"), "{}", given_up.stdout);
+    stage.daemon.sterna("disk remove x --keep-image").ok();
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.disk("x")["datastore"], "here");
+    reads(&stage, "x", 'A');
+}
+
+#[test]
+fn a_move_of_the_backup_does_not_overwrite_a_disk_that_has_got_its_place() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'X');
+    let server = stage.nbd_server("full", SIZE, &[]);
+    // Otherwise the clients could have overwritten so much until the end.
+    looked_at(&stage);
+    let id = stage.daemon.migrate("x --to full --rate 4M");
+    stage.daemon.wait_for_bytes(id, 8 * MIB);
+    let backup = back_up(&mut stage);
+    stage.daemon.cancel(id);
+    stage.daemon.sterna(&format!("disk create y --size {SIZE} --on full")).ok();
+    fill(&stage, "y", 'Y');
+    restore(&mut stage, &backup);
+    let paused = stage.daemon.wait_for(id, "paused", seconds(30));
+    let reason = paused["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("full does not hold the copy of disk x"), "{paused:#}");
+    is_all(server.file(), b'Y');
+    reads(&stage, "x", 'X');
+}
