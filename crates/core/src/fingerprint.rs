@@ -10,7 +10,7 @@
 //!
 //! | the place holds | it is |
 //! |---|---|
-//! | what another disk holds, wherever both disks are known to differ, and nowhere what this one holds | the other disk's |
+//! | what another disk holds, wherever both disks are known to differ, and nowhere what this one holds, and the disk's clients cannot have written that | the other disk's |
 //! | more than one in [`BY_ACCIDENT`] of the disk's stretches | the disk's own |
 //! | no more than that, and nearly all stretches of another disk | the other disk's |
 //! | no more than that, of at least [`FEWEST`], and the disk's clients cannot have written so much since | a stranger's |
@@ -25,8 +25,8 @@
 //! # What cannot be told
 //!
 //! A disk of zeroes, or with fewer than [`FEWEST`] stretches of data among those that were
-//! looked at; a disk that is rewritten as a whole in the seconds before a kill; two clones that
-//! differ in fewer than [`CONTESTED`] of these; and an older state of the right disk: most
+//! looked at; a disk that is rewritten as a whole in the minutes before a kill; two clones that
+//! differ in fewer than [`CONTESTED`] of these, or were in use until a kill; and an older state of the right disk: most
 //! stretches are equal there.
 
 use crate::Nanos;
@@ -171,7 +171,8 @@ impl Fingerprint {
     }
 
     /// Whether a place holds what `other` holds wherever the two differ, and nowhere what
-    /// this one holds.
+    /// this one holds, and the disk's clients cannot have written that: the two halves of a
+    /// mirror that a guest makes change alike.
     pub fn yields_to(
         &self,
         other: &Fingerprint,
@@ -185,7 +186,8 @@ impl Fingerprint {
             own += usize::from(held == Some(mark.sum));
             others += usize::from(held == Some(theirs.sum));
         }
-        own == 0 && others >= CONTESTED
+        let changed = others as u64 * STRETCH;
+        own == 0 && others >= CONTESTED && self.written_at_most() < changed
     }
 
     /// The most that clients may have written since.
@@ -316,7 +318,8 @@ mod tests {
     fn clones_are_told_apart_by_what_they_differ_in() {
         // Three quarters of both are the image they were cloned from.
         let bytes = |own: u8| move |at: u64| if at < SIZE / 4 { own } else { 9 };
-        let (one, two) = (taken(SIZE, bytes(1)), taken(SIZE, bytes(2)));
+        let all = |own| Fingerprint { is_complete: true, ..taken(SIZE, bytes(own)) };
+        let (one, two) = (all(1), all(2));
         assert!(
             one.yields_to(&two, holds(bytes(2))) && !one.yields_to(&two, holds(bytes(1)))
         );
@@ -326,6 +329,9 @@ mod tests {
         // Some of its own was overwritten since, or all of that.
         let some = holds(|at| if at < SIZE / 8 { 1 } else { bytes(3)(at) });
         assert_eq!(whose(&one, both(), some), Whose::Own);
+        // Both halves of a guest's mirror were written alike since this one was looked at.
+        let half = Fingerprint { written: 1 << 20, ..one.clone() };
+        assert_eq!(whose(&half, both(), holds(bytes(2))), Whose::Own);
         assert_eq!(whose(&one, both(), holds(bytes(3))), Whose::Own);
     }
 

@@ -45,6 +45,8 @@ impl Moves {
             // The source stays until somebody has seen the destination (`bring_up`).
             Step::Committed if self.storage.problem_of(job.disk).is_some() => Ok(()),
             Step::Committed => self.end_completed(job, &record),
+            // Somebody else was there first.
+            step if step.ended() => Ok(()),
             _ => self.end_cancelled(job, &record),
         });
         let said = ended.as_ref().err().cloned();
@@ -102,7 +104,8 @@ impl Moves {
     pub(super) fn end_unseen(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
         let (old, disk) = (self.place(&record.from), &record.name);
         let note = format!(
-            "ended before disk {disk} was served from the new image: Sterna left both images              as they are; check the old image {old} before you remove it by hand"
+            "ended before disk {disk} was served from the new image: Sterna left both images \
+             as they are; check the old image {old} before you remove it by hand"
         );
         let report = self.report(job, record);
         self.end(record, Step::Completed, Some(note), Some(report))?;

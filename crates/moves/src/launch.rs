@@ -377,18 +377,21 @@ impl Moves {
             ErrorCode::Unavailable => unreachable(error),
             _ => obstacle(error, "free the datastore", repair),
         })?;
-        self.storage.check_is_place_of_copy(record, &handle).map_err(
-            |error| match error.code {
-                ErrorCode::Unavailable => unreachable(error),
-                _ => obstacle(error, "put the right device or server back", repair),
-            },
-        )?;
-        self.storage.check_is_still_free(&handle, record.disk).map_err(|error| {
-            match error.code {
-                ErrorCode::Unavailable => unreachable(error),
-                _ => obstacle(error, "give the copy a place of its own", repair),
-            }
-        })?;
+        let is_its_place =
+            self.storage.check_is_place_of_copy(record, &handle).map_err(|error| {
+                match error.code {
+                    ErrorCode::Unavailable => unreachable(error),
+                    _ => obstacle(error, "put the right device or server back", repair),
+                }
+            })?;
+        if !is_its_place {
+            self.storage.check_is_still_free(&handle, record.disk).map_err(|error| {
+                match error.code {
+                    ErrorCode::Unavailable => unreachable(error),
+                    _ => obstacle(error, "give the copy a place of its own", repair),
+                }
+            })?;
+        }
         let image = handle.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         handle

@@ -34,10 +34,18 @@ impl Store {
     pub fn fingerprints(&self) -> Result<Vec<FingerprintRecord>, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT * FROM fingerprints ORDER BY disk";
-            let rows = connection
+            let rows: rusqlite::Result<Vec<_>> = connection
                 .prepare_cached(sql)
-                .and_then(|mut statement| statement.query_map([], read)?.collect());
-            rows.map_err(cannot("read the fingerprints of disks"))
+                .and_then(|mut statement| Ok(statement.query_map([], read)?.collect()));
+            let rows = rows.map_err(cannot("read the fingerprints of disks"))?;
+            // Without its fingerprint, a disk is served as it was before there were any.
+            let good = rows.into_iter().filter_map(|row| {
+                row.inspect_err(
+                    |error| tracing::warn!(%error, "a fingerprint is unreadable"),
+                )
+                .ok()
+            });
+            Ok(good.collect())
         })?
     }
 

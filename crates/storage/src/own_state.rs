@@ -103,9 +103,6 @@ fn lies_in(directory: &Path, state: &Path) -> io::Result<bool> {
 /// Whether a file is one of the state's, under a second name.
 fn is_file_of(file: &Path, state: &Path) -> io::Result<bool> {
     let asked = fs::metadata(file)?;
-    if asked.nlink() < 2 {
-        return Ok(false);
-    }
     for directory in OWN.iter().map(|name| state.join(name)).chain([state.to_owned()]) {
         let Ok(entries) = fs::read_dir(directory) else { continue };
         for entry in entries {

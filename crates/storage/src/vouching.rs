@@ -3,7 +3,8 @@
 //!
 //! - **An export whose connections are all lost**, and of which nothing is known to be durable
 //!   (`sterna_engine` asks): whatever answers there is compared with the places of all other
-//!   disks, as before a move (`twins`). Nothing is written.
+//!   disks, as before a move (`twins`), unless its fingerprint is the disk's own. Nothing is
+//!   written.
 //! - **The destination of a move that is taken up again**: the same. No tracers are written
 //!   there: a kill would leave them in what counts as copied.
 //!
@@ -14,7 +15,9 @@
 //! for the place of another disk, which may be gone for good. Nor does a move that is taken up
 //! again: `fingerprints` knows other disks also while they are away.
 //!
-//! **What is not found**: another disk's place that has only zeroes; clones.
+//! **What is not found**: another disk's place that has only zeroes, and two exports without
+//! fingerprints that are swapped in the same moment. A clone that is equal to its original in
+//! all that is read counts as its original, until the disk has a fingerprint.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -31,6 +34,9 @@ use crate::twins::InDoubt;
 
 /// How long an answer that was not good stands. The right server is used that much later.
 const STANDS: Duration = Duration::from_secs(10);
+
+/// A disk with its size, and what is there of it.
+type Owner = (DiskId, u64, String);
 
 impl Storage {
     /// Answers for exports that the engine does not know.
@@ -68,11 +74,17 @@ impl Storage {
             return Vouched::Fine;
         };
         let told = self.owners(&on).and_then(|(owners, in_doubt)| {
+            for (disk, size, what) in &owners {
+                if self.check_place(*disk, *size, what, &on)? {
+                    return Ok(());
+                }
+            }
+            let owners: Vec<DiskId> = owners.into_iter().map(|(disk, ..)| disk).collect();
             self.check_is_no_twin_of_others(&on, &on.get()?, &owners, in_doubt)
         });
         match told {
             Ok(()) => Vouched::Fine,
-            Err(error) if error.code == ErrorCode::Invalid => {
+            Err(error) if error.code != ErrorCode::Unavailable => {
                 Vouched::Another(error.message)
             }
             Err(error) => Vouched::Unclear(error.message),
@@ -81,14 +93,17 @@ impl Storage {
 
     /// The disks that are, or have a copy, on a device or server; and what follows if that
     /// cannot be compared with the place of another disk.
-    fn owners(&self, on: &DatastoreHandle) -> Result<(Vec<DiskId>, InDoubt)> {
+    fn owners(&self, on: &DatastoreHandle) -> Result<(Vec<Owner>, InDoubt)> {
         let disks = self.store.disks()?.into_iter();
-        let mut owners: Vec<DiskId> =
-            disks.filter(|it| it.datastore == on.name()).map(|it| it.id).collect();
+        let disks = disks.filter(|it| it.datastore == on.name());
+        let mut owners: Vec<Owner> =
+            disks.map(|it| (it.id, it.size, format!("disk {}", it.name))).collect();
         let in_doubt = if owners.is_empty() { InDoubt::Refuse } else { InDoubt::Pass };
         let moves = self.store.migrations()?.into_iter();
         let copies = moves.filter(|it| !it.step.ended() && it.to.datastore == on.name());
-        owners.extend(copies.map(|it| it.disk));
+        owners.extend(
+            copies.map(|it| (it.disk, it.size, format!("the copy of disk {}", it.name))),
+        );
         Ok((owners, in_doubt))
     }
 

@@ -30,13 +30,18 @@ pub(super) struct Counted {
     pub(super) bytes: u64,
     /// Discards and write-zeroes, of any length.
     pub(super) zeroes: u64,
+    /// The migration whose copy it is, if it is one. Of a copy it is not known what was
+    /// written: zeroes that are copied are not counted.
+    pub(super) copy: Option<u64>,
 }
 
 impl Counted {
     /// Bytes written since an earlier count. Zeroes may be anywhere.
     fn since(self, earlier: Counted) -> u64 {
-        match self.zeroes == earlier.zeroes && self.bytes >= earlier.bytes {
+        let is_known = self.copy.is_none() && earlier.copy.is_none();
+        match is_known && self.zeroes == earlier.zeroes && self.bytes >= earlier.bytes {
             true => self.bytes - earlier.bytes,
+            false if self == earlier => 0,
             false => u64::MAX,
         }
     }
@@ -66,25 +71,36 @@ impl Known {
             return false;
         }
         let (written, ago) = (self.written(counted), Nanos::from(self.taken.elapsed()));
+        // A copy that has become the disk is looked at at once.
+        let has_become = self.counted.copy != counted.copy;
         self.fingerprint.as_ref().is_none_or(|it| {
-            it.is_due(written, ago) || at_the_end && it.is_stale(written)
+            it.is_due(written, ago) || has_become || at_the_end && written > 0
         })
     }
 
-    /// It was taken, or the place has not answered.
-    pub(super) fn has_looked(&mut self, counted: Counted, taken: Option<Fingerprint>) {
-        if taken.is_none() {
+    /// It was taken, or the place has not answered. Gives what is to be recorded.
+    pub(super) fn has_looked(
+        &mut self,
+        counted: Counted,
+        taken: Option<Fingerprint>,
+    ) -> Option<Fingerprint> {
+        let Some(fingerprint) = &taken else {
             self.silent = Some(Instant::now());
-            return;
-        }
+            return None;
+        };
+        let written = if counted.copy.is_some() { u64::MAX } else { 0 };
+        let record = Fingerprint { written, ..fingerprint.clone() };
         let asker = self.asker.clone();
         *self = Known { counted, asker, ..Known::new(taken) };
+        self.recorded = written;
+        Some(record)
     }
 
     /// The fingerprint with what was written since, and `more`.
     pub(super) fn complete(&self, counted: Counted, more: u64) -> Option<Fingerprint> {
         let fingerprint = self.fingerprint.clone()?;
-        let written = self.written(counted).saturating_add(more);
+        let unknown = if counted.copy.is_some() { u64::MAX } else { more };
+        let written = self.written(counted).saturating_add(unknown);
         Some(Fingerprint { written, is_complete: true, ..fingerprint })
     }
 
@@ -105,7 +121,20 @@ mod tests {
     use super::*;
 
     fn count(bytes: u64, zeroes: u64) -> Counted {
-        Counted { bytes, zeroes }
+        Counted { bytes, zeroes, copy: None }
+    }
+
+    #[test]
+    fn of_a_copy_it_is_not_known_what_was_written_and_it_is_looked_at_when_it_is_the_disk()
+     {
+        let copying = Counted { copy: Some(3), ..count(9, 0) };
+        let mut known = Known::new(None);
+        let record = known.has_looked(copying, Some(Fingerprint::default()));
+        assert_eq!(record.map(|it| it.written), Some(u64::MAX));
+        assert!(!known.is_due(copying, false));
+        assert!(known.is_due(count(9, 0), false));
+        let all = known.complete(copying, 0).expect("it is known");
+        assert_eq!(all.written, u64::MAX);
     }
 
     #[test]

@@ -91,32 +91,33 @@ impl Storage {
     ) -> Result<()> {
         let what = format!("disk {}", disk.name);
         let told = self.check_place(disk.id, disk.size, &what, on);
-        told.map_err(|error| {
+        told.map(drop).map_err(|error| {
             let hint = repair(disk, on);
             if error.hint.is_empty() { error.hint(hint) } else { error }
         })
     }
 
-    /// The same for the copy that a move makes.
+    /// The same for the copy that a move makes. Says whether its content proves it.
     pub fn check_is_place_of_copy(
         &self,
         copy: &MigrationRecord,
         on: &DatastoreHandle,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let what = format!("the copy of disk {}", copy.name);
         self.check_place(copy.disk, copy.size, &what, on)
     }
 
-    fn check_place(
+    /// Refuses a place that is not this disk's. Says whether its content proves it.
+    pub(crate) fn check_place(
         &self,
         disk: DiskId,
         size: u64,
         what: &str,
         on: &DatastoreHandle,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let store = on.get()?;
         if !fills(size, store.size_at_opening()) {
-            return Ok(());
+            return Ok(false);
         }
         let (mut own, mut others) = (None, Vec::new());
         for one in self.store.fingerprints()? {
@@ -127,14 +128,15 @@ impl Storage {
             }
         }
         others.truncate(OTHERS);
-        let Some(known) = own else { return Ok(()) };
+        let Some(known) = own else { return Ok(false) };
         let own = known.fingerprint.clone();
         let told = visit(on, &store, move |place| match place {
             Some(mut place) => look(&mut place, &own, &others),
-            None => Whose::Own,
+            None => Whose::Unknown,
         })?;
         match told {
-            Whose::Own | Whose::Unknown => self.goes_on(known),
+            Whose::Own => self.goes_on(known).map(|()| true),
+            Whose::Unknown => self.goes_on(known).map(|()| false),
             Whose::Others(other) => Err(self.is_anothers(what, on, other)?),
             Whose::Strangers { read } => Err(is_strange(what, on, read)),
         }
@@ -244,7 +246,7 @@ impl Storage {
             None => 0,
         };
         let bytes = stats.write.bytes + copied;
-        Some(Counted { bytes, zeroes: stats.zeroes })
+        Some(Counted { bytes, zeroes: stats.zeroes, copy })
     }
 
     /// What is to be recorded of a look.
@@ -252,8 +254,8 @@ impl Storage {
         let Look { key, counted, asked } = look;
         let taken = asked.answer().flatten();
         let mut all = lock(&self.fingerprints.all);
-        all.get_mut(&key)?.has_looked(counted, taken.clone());
-        Some(record(&key, taken?))
+        let fingerprint = all.get_mut(&key)?.has_looked(counted, taken)?;
+        Some(record(&key, fingerprint))
     }
 
     /// Records what was written since the fingerprints were taken, with what may still come

@@ -38,6 +38,8 @@ pub(super) struct Examined {
     pub(super) answers: Vec<(Question, Content)>,
     /// Why it is another disk's place, if somebody who was asked says so.
     pub(super) vouched: Result<(), String>,
+    /// Somebody was asked.
+    pub(super) asked: bool,
 }
 
 /// Reads it. Ends early when `over` becomes true.
@@ -56,7 +58,7 @@ pub(super) fn examine(
         .zip(read)
         .filter_map(|(question, bytes)| Some((question, Content::of(&bytes?))))
         .collect();
-    Ok(Examined { connected, sidecar, answers, vouched: Ok(()) })
+    Ok(Examined { connected, sidecar, answers, vouched: Ok(()), asked: false })
 }
 
 impl Examined {
@@ -66,6 +68,7 @@ impl Examined {
         voucher: Option<&Voucher>,
         uri: &Uri,
     ) -> Result<Examined, ConnectError> {
+        self.asked = voucher.is_some();
         match voucher.map_or(Vouched::Fine, |voucher| voucher.ask(uri)) {
             Vouched::Fine => Ok(self),
             Vouched::Another(reason) => {

@@ -200,6 +200,10 @@ impl NbdImage {
         if let Some(reason) = self.unfit(&examined.connected) {
             return Err(reason);
         }
+        // The others were lost while this one was made.
+        if self.needs_voucher() && !examined.asked {
+            return Err("nobody was asked what it leads to".into());
+        }
         self.recognise(examined).map_err(|reason| {
             self.is_another(cx, &reason);
             format!("another export answers: {reason}")

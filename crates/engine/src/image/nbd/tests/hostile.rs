@@ -36,7 +36,11 @@ fn converse(mut stream: UnixStream, answer: Answer, requests: &mut u32) -> Optio
         let request = Request::parse(&head).ok()?;
         let mut payload = vec![0; request.payload_len() as usize];
         stream.read_exact(&mut payload).ok()?;
-        let reply = answer(*requests, &request);
+        // What it says of its export is of no account here.
+        let reply = match is_look(&request) {
+            true => reply::error(request.cookie, NbdError::Io, "").to_vec(),
+            false => answer(*requests, &request),
+        };
         *requests += u32::from(!is_look(&request));
         stream.write_all(&reply).ok()?;
         if reply.is_empty() {
@@ -78,7 +82,6 @@ fn good(request: &Request) -> Vec<u8> {
 fn what_is_no_reply_costs_the_connection_and_the_request_is_sent_again() {
     let place = place();
     let connections = serve(&place, |number, request| match number {
-        _ if is_look(request) => reply::error(request.cookie, NbdError::Io, "").to_vec(),
         0 => vec![0x55; 64],
         1 => reply::none(request.cookie + 1).to_vec(),
         // It never answers and goes.
