@@ -13,6 +13,7 @@ mod activity;
 mod advice;
 mod class;
 mod client;
+mod command_header;
 mod datastore;
 mod disk;
 mod drs;
@@ -56,6 +57,7 @@ pub use class::{
     ReservationState, Terms,
 };
 pub use client::{Client, ClientError, Waits};
+pub use command_header::{COMMAND, decode_command, encode_command};
 pub use datastore::{
     AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep, SetMaintenance,
 };

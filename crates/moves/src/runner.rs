@@ -93,8 +93,10 @@ impl GuardRunner {
         if self.state != fares.state {
             self.state = fares.state;
             let state = fares.state.map_or_else(String::new, |state| state.to_string());
-            let why = fares.reason.as_deref().unwrap_or("");
-            tracing::info!(migration, why, "guard: {state}");
+            match fares.reason.as_deref() {
+                Some(why) => tracing::info!(migration, why, "guard: {state}"),
+                None => tracing::info!(migration, "guard: {state}"),
+            }
         }
         fares
     }

@@ -12,6 +12,8 @@ export interface Promise_ {
   key: string;
   text: string;
   schedule: string | null;
+  /** Since when it is promised, in milliseconds since 1970; nothing if that is not known. */
+  sinceMs: number | null;
   /** Whether a window held it; nothing if the class asked for less, or for nothing. */
   held: (window: Window) => boolean | null;
 }
@@ -39,6 +41,7 @@ export function promises(its: Class, policies: Policy[]): Promise_[] {
       key: `policy ${policy.id}`,
       text: `${goal(wanted)} ± ${tolerance} % (policy ${policy.id})`,
       schedule: policy.schedule ?? null,
+      sinceMs: policy.created * 1000,
       held: (window) => {
         if ("response_ms" in wanted) return window.meanUs === null ? null : window.meanUs <= wanted.response_ms * 1e3 * (1 + tolerance / 100);
         const [got, least] = "iops" in wanted ? [window.iops, wanted.iops] : [window.bytes, wanted.bytes_per_second];
@@ -49,7 +52,7 @@ export function promises(its: Class, policies: Policy[]): Promise_[] {
   const own = its.reservation;
   if (own) {
     const least = "iops" in own ? own.iops : own.bytes_per_second;
-    found.push({ key: "reservation", text: `reservation of ${reserved(its)}`, schedule: null, held: (window) => enough("iops" in own ? window.iops : window.bytes, least, window) });
+    found.push({ key: "reservation", text: `reservation of ${reserved(its)}`, schedule: null, sinceMs: null, held: (window) => enough("iops" in own ? window.iops : window.bytes, least, window) });
   }
   return found;
 }
@@ -78,6 +81,7 @@ export function hours(columns: Columns, promise: Promise_, zone?: string): Hour[
     const hour = Math.floor(start / HOUR_MS) * HOUR_MS;
     const its = found.get(hour) ?? { held: 0, missed: 0, open: false };
     found.set(hour, its);
+    if (promise.sinceMs !== null && start < promise.sinceMs) return;
     if (!isOpen(promise.schedule, minuteOfWeek(start, zone))) return;
     its.open = true;
     const held = promise.held(windowAt(columns, at));

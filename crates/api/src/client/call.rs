@@ -18,13 +18,11 @@ use tokio::net::UnixStream;
 
 use super::Client;
 use crate::Error;
+use crate::command_header::{COMMAND, encode_command};
 use crate::printable::make_printable;
 
 /// A call that takes longer is one that somebody wonders about.
 const LONG: Duration = Duration::from_secs(1);
-
-/// The header that says which command stands for a request.
-const COMMAND: &str = "sterna-command";
 
 /// What there is to be told of a call that takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +88,7 @@ impl Client {
         let mut request = Request::builder().method(method).uri(path);
         request = request.header(hyper::header::HOST, "sterna");
         if let Some(command) = &self.command {
-            request = request.header(COMMAND, command);
+            request = request.header(COMMAND, encode_command(command));
         }
         if !body.is_empty() {
             request = request.header(hyper::header::CONTENT_TYPE, "application/json");

@@ -51,10 +51,9 @@ impl Client {
     }
 
     /// The same client, which tells the daemon what was typed: the list of activities shows
-    /// it. A line with anything but ASCII that can be printed is not told.
+    /// it.
     pub fn for_command(self, line: String) -> Self {
-        let is_plain = line.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        Client { command: Some(line).filter(|_| is_plain), ..self }
+        Client { command: Some(line), ..self }
     }
 
     /// The daemon's socket.

@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
-use sterna_api::{Activities, Error};
+use sterna_api::{Activities, COMMAND, Error, decode_command};
 use sterna_os::clock::now_ms;
 use sterna_state::Wanted;
 use utoipa::IntoParams;
@@ -19,9 +19,6 @@ use super::{Answer, blocking, routes};
 use crate::Server;
 use crate::access::Caller;
 use crate::activity;
-
-/// The header in which clients say which command stands for a request.
-pub(super) const COMMAND: &str = "sterna-command";
 
 /// The most of a refusal that is read for its reason, in bytes.
 const REFUSAL_MOST: usize = 64 << 10;
@@ -150,5 +147,5 @@ pub(super) async fn enter(
 /// The command that the client says.
 fn command(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(COMMAND)?.to_str().ok()?;
-    Some(text.into())
+    Some(decode_command(text))
 }
