@@ -180,6 +180,7 @@ impl Moves {
     /// Has a mirror go on that stands still, with its destination opened anew if it has
     /// let go of it.
     pub(super) fn go_on_again(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+        self.storage.ask_again(&record.to.datastore);
         if self.storage.engine.has_left(job.engine_id()).unwrap_or(false) {
             self.open_again(job, record).map_err(
                 |Obstacle { error, remedy, .. }| {

@@ -68,6 +68,13 @@ impl Storage {
         told
     }
 
+    /// Somebody says that a datastore's server is the right one now: it is asked anew.
+    pub fn ask_again(&self, datastore: &str) {
+        if let Ok(on) = self.handle(datastore) {
+            lock(&self.vouched).remove(&on.record().location.to_string());
+        }
+    }
+
     fn vouch_for(&self, location: &Location) -> Vouched {
         let mut handles = self.all_handles().into_iter();
         let Some(on) = handles.find(|it| it.record().location == *location) else {

@@ -30,18 +30,16 @@ pub(super) struct Counted {
     pub(super) bytes: u64,
     /// Discards and write-zeroes, of any length.
     pub(super) zeroes: u64,
-    /// The migration whose copy it is, if it is one. Of a copy it is not known what was
-    /// written: zeroes that are copied are not counted.
+    /// The migration whose copy it is, if it is one.
     pub(super) copy: Option<u64>,
 }
 
 impl Counted {
     /// Bytes written since an earlier count. Zeroes may be anywhere.
     fn since(self, earlier: Counted) -> u64 {
-        let is_known = self.copy.is_none() && earlier.copy.is_none();
-        match is_known && self.zeroes == earlier.zeroes && self.bytes >= earlier.bytes {
+        let is_known = self.copy == earlier.copy && self.zeroes == earlier.zeroes;
+        match is_known && self.bytes >= earlier.bytes {
             true => self.bytes - earlier.bytes,
-            false if self == earlier => 0,
             false => u64::MAX,
         }
     }
@@ -84,23 +82,19 @@ impl Known {
         counted: Counted,
         taken: Option<Fingerprint>,
     ) -> Option<Fingerprint> {
-        let Some(fingerprint) = &taken else {
+        if taken.is_none() {
             self.silent = Some(Instant::now());
             return None;
-        };
-        let written = if counted.copy.is_some() { u64::MAX } else { 0 };
-        let record = Fingerprint { written, ..fingerprint.clone() };
+        }
         let asker = self.asker.clone();
-        *self = Known { counted, asker, ..Known::new(taken) };
-        self.recorded = written;
-        Some(record)
+        *self = Known { counted, asker, ..Known::new(taken.clone()) };
+        taken
     }
 
     /// The fingerprint with what was written since, and `more`.
     pub(super) fn complete(&self, counted: Counted, more: u64) -> Option<Fingerprint> {
         let fingerprint = self.fingerprint.clone()?;
-        let unknown = if counted.copy.is_some() { u64::MAX } else { more };
-        let written = self.written(counted).saturating_add(unknown);
+        let written = self.written(counted).saturating_add(more);
         Some(Fingerprint { written, is_complete: true, ..fingerprint })
     }
 
@@ -125,15 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_copy_it_is_not_known_what_was_written_and_it_is_looked_at_when_it_is_the_disk()
-     {
+    fn a_copy_that_has_become_the_disk_is_looked_at_at_once() {
         let copying = Counted { copy: Some(3), ..count(9, 0) };
         let mut known = Known::new(None);
-        let record = known.has_looked(copying, Some(Fingerprint::default()));
-        assert_eq!(record.map(|it| it.written), Some(u64::MAX));
+        known.has_looked(copying, Some(Fingerprint::default()));
         assert!(!known.is_due(copying, false));
         assert!(known.is_due(count(9, 0), false));
-        let all = known.complete(copying, 0).expect("it is known");
+        // Until then, nobody knows what was written.
+        let all = known.complete(count(9, 0), 0).expect("it is known");
         assert_eq!(all.written, u64::MAX);
     }
 

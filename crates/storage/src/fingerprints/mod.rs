@@ -242,7 +242,11 @@ impl Storage {
     fn counted(&self, disk: DiskId, copy: Option<u64>) -> Option<Counted> {
         let stats = self.engine.stats(disk).ok()?;
         let copied = match copy {
-            Some(id) => self.engine.progress(MigrationId(id)).ok()?.copied.0,
+            Some(id) => {
+                // What was copied lacks the zeroes, and what is in sync what was copied again.
+                let progress = self.engine.progress(MigrationId(id)).ok()?;
+                progress.copied.0 + progress.synced.0
+            }
             None => 0,
         };
         let bytes = stats.write.bytes + copied;
