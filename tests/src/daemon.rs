@@ -251,6 +251,22 @@ impl Daemon {
         answer.stdout.lines().map(Into::into).collect()
     }
 
+    /// Waits until the daemon has looked at what is on exact places.
+    #[track_caller]
+    pub fn looks_at_places(&self) {
+        let runs = || {
+            let tasks = self.json("status --tasks");
+            let tasks = tasks.as_array().cloned().unwrap_or_default();
+            let task = tasks.into_iter().find(|task| task["name"] == "fingerprints");
+            task.map_or(0, |task| task["runs"].as_u64().unwrap_or(0))
+        };
+        let before = runs();
+        // The one under way may have begun before.
+        until("the places to be looked at", seconds(30), || {
+            (runs() > before + 1).then_some(())
+        });
+    }
+
     /// Runs `sterna … --json`, which must succeed, and gives the JSON.
     #[track_caller]
     pub fn json(&self, line: &str) -> Value {

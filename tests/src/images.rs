@@ -8,6 +8,14 @@ use std::path::Path;
 use crate::programs;
 use crate::random::Random;
 
+/// All bytes of a file are this one.
+#[track_caller]
+pub fn is_all(file: &Path, byte: u8) {
+    let bytes = std::fs::read(file).expect("read an image");
+    let others = bytes.iter().filter(|it| **it != byte).count();
+    assert_eq!(others, 0, "bytes of {} are others", file.display());
+}
+
 /// Makes a file of `size` bytes whose first `data` bytes are not zero and
 /// differ from block to block.
 #[track_caller]

@@ -71,8 +71,7 @@ impl Output {
         self.to_paste(answer, |answer| prose(words(answer).trim_end()))
     }
 
-    /// Shows an answer of which somebody pastes the words as they are: nothing breaks their
-    /// lines.
+    /// Shows an answer whose lines somebody pastes as they are: nothing breaks them.
     pub fn to_paste<T: Serialize>(
         self,
         answer: &T,

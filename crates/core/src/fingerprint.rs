@@ -30,6 +30,7 @@
 //! stretches are equal there.
 
 use crate::Nanos;
+use crate::dice::Dice;
 
 /// Stretches of a fingerprint, at most.
 pub const MARKS: usize = 64;
@@ -122,11 +123,13 @@ impl Fingerprint {
             marks.extend(read(at)?.and_then(|bytes| Mark::of(at, &bytes)));
         }
         let (mut looked, mut found): (u128, u128) = (0, 0);
-        for number in (0..ANYWHERE).filter(|_| stretches > 0) {
+        // The same for all disks of a size.
+        let mut dice = Dice::new(0);
+        for _ in (0..ANYWHERE).filter(|_| stretches > 0) {
             if marks.len() == MARKS {
                 break;
             }
-            let at = anywhere(number) % stretches * STRETCH;
+            let at = dice.below(stretches) * STRETCH;
             let mark = read(at)?.and_then(|bytes| Mark::of(at, &bytes));
             looked += 1;
             found += u128::from(mark.is_some());
@@ -195,14 +198,6 @@ impl Fingerprint {
         let unseen = if self.is_complete { 0 } else { UNSEEN };
         self.written.saturating_add(unseen)
     }
-}
-
-/// A number that looks like chance, the same for all disks (SplitMix64).
-fn anywhere(number: usize) -> u64 {
-    let mut z = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// To whom a place belongs.

@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod array;
 pub mod commit;
+mod dice;
 pub mod durability;
 pub mod file_system;
 pub mod fingerprint;

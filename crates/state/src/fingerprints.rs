@@ -64,11 +64,15 @@ impl Store {
         })
     }
 
-    /// Records fingerprints, each in the place of an earlier one of that disk there.
+    /// Records fingerprints, each in the place of an earlier one of that disk there; nothing
+    /// is written for none.
     pub fn set_fingerprints(
         &self,
         these: Vec<FingerprintRecord>,
     ) -> Result<(), StoreError> {
+        if these.is_empty() {
+            return Ok(());
+        }
         self.transact(move |transaction| {
             let set = these.iter().try_for_each(|one| set(transaction, one));
             set.map_err(cannot("record the fingerprint of a disk"))

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sterna_tests::clients::nbdsh;
+use sterna_tests::images::is_all;
 use sterna_tests::programs::{command, run};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
@@ -24,27 +25,6 @@ fn fill(stage: &Stage, disk: &str, byte: char) {
 fn reads(stage: &Stage, disk: &str, byte: char) {
     let script = format!("print(h.pread(32 << 20, 0) == b'{byte}' * (32 << 20))");
     assert_eq!(nbdsh(&stage.daemon.uri(disk), &script).trim(), "True", "{disk}");
-}
-
-/// Waits until the daemon has looked at what disks hold, and what was written before is of no
-/// account.
-fn looked_at(stage: &Stage) {
-    let runs = || {
-        let tasks = stage.daemon.json("status --tasks");
-        let tasks = tasks.as_array().cloned().unwrap_or_default();
-        let task = tasks.into_iter().find(|task| task["name"] == "fingerprints");
-        task.map_or(0, |task| task["runs"].as_u64().unwrap_or(0))
-    };
-    let before = runs();
-    until("the disks to be looked at", seconds(30), || {
-        (runs() > before + 1).then_some(())
-    });
-}
-
-#[track_caller]
-fn is_all(file: &Path, byte: u8) {
-    let bytes = fs::read(file).expect("read an image");
-    assert!(bytes.iter().all(|it| *it == byte), "{} has other bytes", file.display());
 }
 
 /// Puts a copy of a directory in another's place.
@@ -186,7 +166,7 @@ fn a_move_of_the_backup_does_not_overwrite_a_disk_that_has_got_its_place() {
     fill(&stage, "x", 'X');
     let server = stage.nbd_server("full", SIZE, &[]);
     // Otherwise the clients could have overwritten so much until the end.
-    looked_at(&stage);
+    stage.daemon.looks_at_places();
     let id = stage.daemon.migrate("x --to full --rate 4M");
     stage.daemon.wait_for_bytes(id, 8 * MIB);
     let backup = back_up(&mut stage);

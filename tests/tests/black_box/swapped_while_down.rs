@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use sterna_tests::clients::nbdsh;
-use sterna_tests::images::write_image;
+use sterna_tests::images::{is_all, write_image};
 use sterna_tests::places::{Loop, Node};
 use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
@@ -34,29 +34,6 @@ h.flush()
 /// Another server comes up where this one was, which is gone.
 fn in_the_place_of(stage: &Stage, name: &str, file: &Path) -> Nbdkit {
     Nbdkit::on_file(&stage.scratch, &format!("on-{name}"), file, &[])
-}
-
-/// All the bytes of a disk's file or device are one byte.
-#[track_caller]
-fn is_all(file: &Path, byte: u8) {
-    let bytes = std::fs::read(file).expect("read an image");
-    let others = bytes.iter().filter(|it| **it != byte).count();
-    assert_eq!(others, 0, "bytes of {} are not its disk's", file.display());
-}
-
-/// Waits until the daemon has looked at what all disks hold.
-fn looked_at(stage: &Stage) {
-    let runs = || {
-        let tasks = stage.daemon.json("status --tasks");
-        let tasks = tasks.as_array().cloned().unwrap_or_default();
-        let task = tasks.into_iter().find(|task| task["name"] == "fingerprints");
-        task.map_or(0, |task| task["runs"].as_u64().unwrap_or(0))
-    };
-    let before = runs();
-    // The one under way may have begun before.
-    until("the disks to be looked at", seconds(30), || {
-        (runs() > before + 1).then_some(())
-    });
 }
 
 #[track_caller]
@@ -151,7 +128,7 @@ fn a_foreign_export_is_not_served_as_the_disk() {
     let Some(mut stage) = Stage::given(CLIENTS) else { return };
     let mut x = disk_on(&stage, "x", 'X');
     // Otherwise as much could have been written anew until the end.
-    looked_at(&stage);
+    stage.daemon.looks_at_places();
     stage.daemon.stop();
     x.kill();
     let foreign = stage.scratch.path("foreign.raw");
@@ -172,7 +149,7 @@ fn a_foreign_export_is_not_served_as_the_disk() {
 fn a_disk_that_was_rewritten_before_the_end_is_served() {
     let Some(mut stage) = Stage::given(CLIENTS) else { return };
     let x = disk_on(&stage, "x", 'X');
-    looked_at(&stage);
+    stage.daemon.looks_at_places();
     fill(&stage, "x", 'Z');
     stage.daemon.kill();
     stage.daemon.restart();

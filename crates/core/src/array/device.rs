@@ -6,7 +6,7 @@
 
 use crate::Nanos;
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// A seek takes between these parts of its mean.
 const SEEK_SPREAD: (f64, f64) = (0.4, 1.6);

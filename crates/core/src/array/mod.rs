@@ -29,7 +29,6 @@
 //! write side probably limits, which it does not show.
 
 mod device;
-mod dice;
 mod model;
 mod preset;
 mod raid;
@@ -52,8 +51,8 @@ pub use preset::Preset;
 pub use raid::{Groups, Level, ParseGroupsError, SPINDLES_MAX};
 pub use text::ParseModelError;
 
+use crate::dice::Dice;
 use device::span;
-use dice::Dice;
 use raid::{ELEMENT, Element, Layout};
 use read_cache::ReadCache;
 use spindle::{Operation, Purpose, Spindle};

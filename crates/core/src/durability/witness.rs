@@ -46,6 +46,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
 use crate::ByteRange;
+use crate::dice::Dice;
 
 /// Witnesses at most. As many 4 KiB are read over each new connection.
 pub const WITNESSES: usize = 64;
@@ -135,7 +136,7 @@ pub struct Witnesses {
     doubtful: Option<ByteRange>,
     places: Vec<u64>,
     used: u64,
-    random: u64,
+    dice: Dice,
 }
 
 impl Witnesses {
@@ -151,17 +152,8 @@ impl Witnesses {
             // The first block is seldom zeroes.
             places: vec![0],
             used: 0,
-            random: seed,
+            dice: Dice::new(seed),
         }
-    }
-
-    /// A number below `end` (SplitMix64).
-    fn below(&mut self, end: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end.max(1)
     }
 
     /// A write to `range`, or zeroes, begin.
@@ -178,7 +170,8 @@ impl Witnesses {
     /// A client reads or writes there: something may be there that is worth a look.
     pub fn uses(&mut self, range: ByteRange) {
         self.used = (self.used + 1).min(MEMORY);
-        let (slot, within) = (self.below(self.used) as usize, self.below(range.len));
+        let (slot, within) =
+            (self.dice.below(self.used) as usize, self.dice.below(range.len));
         let at = range.offset + within;
         let known = self.places.len();
         match self.places.get_mut(slot) {
@@ -202,11 +195,11 @@ impl Witnesses {
         let stretches = self.size / STRETCH;
         for _ in 0..TRIES {
             let number = match self.places.len() as u64 {
-                places if places > 0 && self.below(2) == 0 => {
-                    let place = self.below(places) as usize;
+                places if places > 0 && self.dice.below(2) == 0 => {
+                    let place = self.dice.below(places) as usize;
                     self.places.swap_remove(place) / STRETCH
                 }
-                _ => self.below(stretches),
+                _ => self.dice.below(stretches),
             };
             let range = stretch(number * STRETCH);
             let is_doubtful = self.doubtful.is_some_and(|it| it.overlaps(range));
@@ -246,7 +239,7 @@ impl Witnesses {
     /// does not count yet, and may never do.
     fn keep_within_bounds(&mut self) {
         for counting in (WITNESSES + 1..=self.counting()).rev() {
-            let out = self.below(counting as u64) as usize;
+            let out = self.dice.below(counting as u64) as usize;
             let mut all = self.all.iter().enumerate().filter(|(_, it)| it.counts);
             if let Some((at, _)) = all.nth(out) {
                 self.all.remove(at);

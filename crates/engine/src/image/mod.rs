@@ -100,6 +100,33 @@ pub(crate) struct Cx {
     pub(crate) qos: Qos,
 }
 
+impl Cx {
+    /// At the beginning of time. Nothing if the buffers have no room for the zeroes.
+    pub(crate) fn new(
+        io: Box<dyn Io>,
+        buffers: Pool,
+        [newcomers, links]: [Pool; 2],
+        qos: Qos,
+        voucher: Voucher,
+    ) -> Option<Cx> {
+        let zeroes = buffers.get(file::ZEROES)?.slice(0, file::ZEROES);
+        zeroes.zero();
+        Some(Cx {
+            io,
+            timers: Timers::default(),
+            buffers,
+            newcomers,
+            links,
+            zeroes,
+            now: Nanos(0),
+            finished: Vec::new(),
+            lent: 0,
+            qos,
+            voucher,
+        })
+    }
+}
+
 /// Names an operation on an image to the disk that asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {

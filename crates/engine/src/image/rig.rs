@@ -4,13 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sterna_core::Nanos;
-
-use super::{Budget, Cx, Done, Image, ImageInfo, ImageOp, Opened, Ticket, file, slowed};
+use super::{Budget, Cx, Done, Image, ImageInfo, ImageOp, Opened, Ticket, slowed};
 use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, ImageId, Io, Op, Owner, Token};
 use crate::qos::Qos;
-use crate::timer::Timers;
 
 /// An image that answers at once.
 struct Instant;
@@ -65,26 +62,10 @@ pub(super) struct Rig {
 impl Rig {
     pub(super) fn new(budget: Budget) -> Rig {
         let buffers = Pool::new(8 << 20).unwrap();
-        let newcomers = Pool::new(1 << 20).unwrap();
-        let links = Pool::new(1 << 20).unwrap();
-        let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
         let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
-        let (timers, finished) = (Timers::default(), Vec::new());
-        let io = Box::new(NoIo);
-        let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
-        let mut cx = Cx {
-            voucher: Default::default(),
-            io,
-            timers,
-            buffers,
-            newcomers,
-            links,
-            zeroes,
-            now,
-            finished,
-            lent: 0,
-            qos,
-        };
+        let others = [Pool::new(1 << 20).unwrap(), Pool::new(1 << 20).unwrap()];
+        let (io, qos) = (Box::new(NoIo), Qos::new(0, Arc::default()));
+        let mut cx = Cx::new(io, buffers, others, qos, Default::default()).unwrap();
         let budget = Arc::new(budget);
         let images = (0..2).map(|image| {
             let id = ImageId { disk: 1, image };

@@ -35,12 +35,11 @@ use crate::export::connection::Connection;
 use crate::export::handshake::Handshake;
 use crate::export::memory::{self, Refusal};
 use crate::export::vhost::device::Device;
-use crate::image::{Cx, file};
+use crate::image::Cx;
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
 use crate::listener::Bound;
 use crate::qos::{self, Item, Qos};
 use crate::slab::Slab;
-use crate::timer::Timers;
 
 pub(crate) use shared::{Shared, TurnedAway};
 
@@ -98,28 +97,12 @@ impl Reactor {
         memory: usize,
     ) -> std::io::Result<(Reactor, IoKind)> {
         let buffers = Pool::new(memory)?;
-        let (newcomers, links) = (memory::newcomers()?, memory::links()?);
+        let others = [memory::newcomers()?, memory::links()?];
         let (io, kind) = io::open(choice, shared.keep.as_deref().map(AsFd::as_fd))?;
-        let zeroes = buffers.get(file::ZEROES).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let zeroes = zeroes.slice(0, file::ZEROES);
-        zeroes.zero();
         let mailbox = shared.mailboxes[number].as_fd().try_clone_to_owned()?;
-        let (timers, finished) = (Timers::default(), Vec::new());
         let qos = Qos::new(number, shared.classes.migration());
-        let now = Nanos(0);
-        let cx = Cx {
-            voucher: shared.voucher.clone(),
-            io,
-            timers,
-            buffers,
-            newcomers,
-            links,
-            zeroes,
-            now,
-            finished,
-            lent: 0,
-            qos,
-        };
+        let cx = Cx::new(io, buffers, others, qos, shared.voucher.clone());
+        let cx = cx.ok_or(std::io::ErrorKind::OutOfMemory)?;
         let reactor = Reactor {
             cx,
             number,
@@ -139,7 +122,7 @@ impl Reactor {
             portion_lines: BTreeMap::new(),
             watches_stalls: false,
             answers: Vec::new(),
-            counted: now,
+            counted: Nanos(0),
             closing: Vec::new(),
             stopping: false,
         };

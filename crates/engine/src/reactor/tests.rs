@@ -87,7 +87,7 @@ fn reactor(memory: usize) -> ManuallyDrop<Reactor> {
         classes: Classes::default(),
         epoch: Instant::now(),
     };
-    let memory = memory + file::ZEROES;
+    let memory = memory + crate::image::file::ZEROES;
     let opened = Reactor::open(0, Arc::new(shared), IoChoice::Threads, memory);
     ManuallyDrop::new(opened.unwrap().0)
 }

@@ -163,9 +163,7 @@ impl Storage {
         let until = Instant::now() + limit;
         let used = self.exact_places()?;
         let (mut due, news) = self.due(used, at_the_end);
-        if !news.is_empty() {
-            self.store.set_fingerprints(news)?;
-        }
+        self.store.set_fingerprints(news)?;
         while !due.is_empty() && Instant::now() < until {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
             let ask = |(used, known): (Used, Asker)| {
@@ -275,10 +273,7 @@ impl Storage {
         };
         let records: Vec<_> = used.into_iter().filter_map(complete).collect();
         drop(all);
-        match records.is_empty() {
-            true => Ok(()),
-            false => Ok(self.store.set_fingerprints(records)?),
-        }
+        Ok(self.store.set_fingerprints(records)?)
     }
 
     fn is_anothers(

@@ -4,13 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sterna_core::Nanos;
-
 use super::*;
 use crate::buffer::Pool;
 use crate::io::{Io, Token};
 use crate::qos::Qos;
-use crate::timer::Timers;
 
 /// Everything succeeds at once but the next flush, if it is to fail, and with what.
 #[derive(Default)]
@@ -62,25 +59,10 @@ fn rig(align: Option<u32>) -> Rig {
     let flush_fails = Arc::clone(&kernel.flush_fails);
     let flushes = Arc::clone(&kernel.flushes);
     let buffers = Pool::new(8 << 20).unwrap();
-    let zeroes = buffers.get(ZEROES).unwrap().slice(0, ZEROES);
     let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
-    let (timers, finished, now) = (Timers::default(), Vec::new(), Nanos(0));
     let (io, qos) = (Box::new(kernel), Qos::new(0, Arc::default()));
-    let newcomers = Pool::new(1 << 20).unwrap();
-    let links = Pool::new(1 << 20).unwrap();
-    let mut cx = Cx {
-        voucher: Default::default(),
-        io,
-        timers,
-        buffers,
-        newcomers,
-        links,
-        zeroes,
-        now,
-        finished,
-        lent: 0,
-        qos,
-    };
+    let others = [Pool::new(1 << 20).unwrap(), Pool::new(1 << 20).unwrap()];
+    let mut cx = Cx::new(io, buffers, others, qos, Default::default()).unwrap();
     let named = tempfile::NamedTempFile::new().unwrap();
     let file = || Stored::new(named.reopen().unwrap(), &Arc::default(), true);
     let seek = Arc::new(file());

@@ -36,10 +36,8 @@ pub(super) struct Examined {
     pub(super) sidecar: Option<Vec<u8>>,
     /// The witnesses that can be read.
     pub(super) answers: Vec<(Question, Content)>,
-    /// Why it is another disk's place, if somebody who was asked says so.
-    pub(super) vouched: Result<(), String>,
-    /// Somebody was asked.
-    pub(super) asked: bool,
+    /// What somebody who was asked says: why it is another disk's place, if it is.
+    pub(super) vouched: Option<Result<(), String>>,
 }
 
 /// Reads it. Ends early when `over` becomes true.
@@ -58,7 +56,7 @@ pub(super) fn examine(
         .zip(read)
         .filter_map(|(question, bytes)| Some((question, Content::of(&bytes?))))
         .collect();
-    Ok(Examined { connected, sidecar, answers, vouched: Ok(()), asked: false })
+    Ok(Examined { connected, sidecar, answers, vouched: None })
 }
 
 impl Examined {
@@ -68,15 +66,13 @@ impl Examined {
         voucher: Option<&Voucher>,
         uri: &Uri,
     ) -> Result<Examined, ConnectError> {
-        self.asked = voucher.is_some();
-        match voucher.map_or(Vouched::Fine, |voucher| voucher.ask(uri)) {
-            Vouched::Fine => Ok(self),
-            Vouched::Another(reason) => {
-                self.vouched = Err(reason);
-                Ok(self)
-            }
-            Vouched::Unclear(reason) => Err(ConnectError::Unclear(reason)),
-        }
+        self.vouched = match voucher.map(|voucher| voucher.ask(uri)) {
+            None => None,
+            Some(Vouched::Fine) => Some(Ok(())),
+            Some(Vouched::Another(reason)) => Some(Err(reason)),
+            Some(Vouched::Unclear(reason)) => return Err(ConnectError::Unclear(reason)),
+        };
+        Ok(self)
     }
 }
 

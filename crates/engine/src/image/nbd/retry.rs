@@ -201,7 +201,7 @@ impl NbdImage {
             return Err(reason);
         }
         // The others were lost while this one was made.
-        if self.needs_voucher() && !examined.asked {
+        if self.needs_voucher() && examined.vouched.is_none() {
             return Err("nobody was asked what it leads to".into());
         }
         self.recognise(examined).map_err(|reason| {

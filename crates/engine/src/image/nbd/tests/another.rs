@@ -4,6 +4,8 @@ use sterna_core::DiskId;
 
 use super::rig::LONG;
 use super::*;
+use crate::image::Opened;
+use crate::sidecar::trailer;
 use crate::sidecar::{Identity, Role};
 
 const SIZE: u64 = 16 << 20;

@@ -18,7 +18,6 @@ use crate::image::{
 };
 use crate::io::{self, ImageId, IoChoice, Owner};
 use crate::qos::Qos;
-use crate::timer::Timers;
 
 /// Longer than anything here takes on a busy machine.
 pub(super) const LONG: Duration = Duration::from_secs(30);
@@ -46,25 +45,9 @@ impl Rig {
     ) -> Rig {
         let buffers = Pool::new(64 << 20).unwrap();
         let (io, _) = io::open(choice, None).unwrap();
-        let newcomers = Pool::new(1 << 20).unwrap();
-        let links = Pool::new(1 << 20).unwrap();
-        let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
-        zeroes.zero();
-        let (timers, finished) = (Timers::default(), Vec::new());
-        let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
-        let mut cx = Cx {
-            voucher: Default::default(),
-            io,
-            timers,
-            buffers,
-            newcomers,
-            links,
-            zeroes,
-            now,
-            finished,
-            lent: 0,
-            qos,
-        };
+        let others = [Pool::new(1 << 20).unwrap(), Pool::new(1 << 20).unwrap()];
+        let qos = Qos::new(0, Arc::default());
+        let mut cx = Cx::new(io, buffers, others, qos, Default::default()).unwrap();
         let spec = ImageSpec::Nbd(uri.parse().unwrap());
         let mut opened = image::open(&spec, &Arc::default()).unwrap();
         prepare(&mut *opened);
