@@ -1,6 +1,7 @@
 //! Storage servers from elsewhere, which can be made to fail.
 
 use std::fs::File;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -123,7 +124,8 @@ impl Nbdkit {
                 let said = std::fs::read_to_string(&self.log).unwrap_or_default();
                 panic!("nbdkit ended: {said}");
             }
-            self.socket.exists().then_some(())
+            // Its socket has a name before anybody listens there.
+            UnixStream::connect(&self.socket).ok()
         });
         self.child = Some(child);
     }

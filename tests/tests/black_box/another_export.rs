@@ -61,7 +61,10 @@ fn warned(stage: &Stage, disk: &str, of: &str) -> bool {
 #[track_caller]
 fn says_why(paused: &Value) {
     let reason = paused["reason"].as_str().unwrap_or_default();
-    let reasons = ["another export answers at nbd+unix://", "connection lost"];
+    let reasons = [
+        "another export answers at nbd+unix://",
+        "connection to the destination is lost",
+    ];
     assert!(reasons.iter().any(|it| reason.contains(it)), "{paused:#}");
     assert!(paused["hint"].is_string(), "{paused:#}");
 }

@@ -57,7 +57,7 @@ fn a_copy_that_has_just_begun_does_not_go_on_at_another_disk() {
         let paused = stage.daemon.wait_for(id, "paused", seconds(30));
         let reason = paused["reason"].as_str().unwrap_or_default();
         // On a busy machine it pauses before it has looked at what answers.
-        let reasons = ["another export answers", "connection lost"];
+        let reasons = ["another export answers", "connection to the destination is lost"];
         assert!(reasons.iter().any(|it| reason.contains(it)), "{paused:#}");
         is_intact(y.file());
         wrong.kill();

@@ -1,7 +1,9 @@
 //! Rules about disks: repaired first, and kept by what is moved for other reasons.
 
+use proptest::prelude::*;
 use sterna_core::place::storage::{Wish, conflict};
 
+use super::inventories::*;
 use super::*;
 
 #[test]

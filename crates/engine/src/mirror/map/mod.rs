@@ -39,139 +39,39 @@
 //! compares everything. When it is to go on, the memory is made anew (`keep_again`). None
 //! of this touches the state directory, which may stand still.
 
+mod error;
+mod file;
 mod header;
 mod keeper;
+mod key;
+mod remembered;
 mod words;
 
 use std::cell::Cell;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use sterna_core::Nanos;
 use sterna_core::mirror::{
     Doubt, Origin, Present, RegionMap, Stored, Suspicion, suspicion,
 };
-use sterna_core::{Bytes, DiskId, Nanos};
 
+pub use self::error::MapError;
+pub use self::key::MapKey;
+
+use self::error::failed;
+use self::file::{allocate, beside, lock, new_generation, write_out};
+use self::header::{HEADER_LEN, Header};
+use self::keeper::Keeper;
+use self::remembered::{forget, left_of, new_memory, store_words};
+use self::words::seal;
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
 use crate::origin;
-use crate::place;
 use crate::plain;
-use header::{HEADER_LEN, Header};
-use keeper::Keeper;
-use std::os::unix::fs::FileExt;
-use words::{PER_WORD, WORD, seal};
-
-/// A lock that was just given up can live on for a moment in a child of this
-/// process that has not yet come to its `exec`: look again for 100 ms.
-const LOCK_TRIES: u32 = 20;
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
-
-/// What a map is about; a map of something else is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MapKey {
-    /// The migration.
-    pub migration: u64,
-    /// The disk that it moves.
-    pub disk: DiskId,
-    /// The disk's size in bytes.
-    pub size: u64,
-    /// The size of a region in bytes.
-    pub region: u32,
-}
-
-impl MapKey {
-    /// How many regions the disk has; the last one may be shorter.
-    pub fn regions(&self) -> u64 {
-        self.size.div_ceil(u64::from(self.region.max(1)))
-    }
-
-    fn words(&self) -> u64 {
-        self.regions().div_ceil(PER_WORD)
-    }
-
-    fn file_len(&self) -> u64 {
-        HEADER_LEN as u64 + self.words() * WORD
-    }
-}
-
-/// Why a region map cannot be made or used. After all but `Io` and `Busy` the
-/// way on is to compare or copy everything, with a new map.
-#[derive(Debug, thiserror::Error)]
-pub enum MapError {
-    /// The file system said no.
-    #[error("cannot {what} the region map {}: {source}", path.display())]
-    Io {
-        /// What was attempted.
-        what: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Somebody has it open.
-    #[error("the region map {} is in use; is another daemon running?", .0.display())]
-    Busy(PathBuf),
-    /// No disk has this shape.
-    #[error("a disk of {size} bytes in regions of {region} bytes cannot be mapped")]
-    Shape {
-        /// The disk's size.
-        size: u64,
-        /// The region's size.
-        region: u32,
-    },
-    /// Neither copy of the header is whole.
-    #[error("the region map's header is damaged")]
-    Header,
-    /// Made by a newer Sterna.
-    #[error("the region map has version {0}, which this Sterna does not know")]
-    Version(u32),
-    /// A map of another migration or disk.
-    #[error("the region map belongs to {found:?}, not to {expected:?}")]
-    Other {
-        /// What it is about.
-        found: MapKey,
-        /// What it should be about.
-        expected: MapKey,
-    },
-    /// The file is longer or shorter than its header says.
-    #[error("the region map has {found} bytes and should have {expected}")]
-    Length {
-        /// The file's length.
-        found: u64,
-        /// What the header asks for.
-        expected: u64,
-    },
-    /// Words that are not whole.
-    #[error(
-        "the region map is damaged in {count} places, for {from} to {to} of the disk"
-    )]
-    Words {
-        /// How many.
-        count: u64,
-        /// Where the disk's part of the first of them begins.
-        from: Bytes,
-        /// Where the disk's part of the last of them ends.
-        to: Bytes,
-    },
-}
-
-impl MapError {
-    /// Whether the map itself may be whole: then it is to be opened again, later.
-    pub fn may_pass(&self) -> bool {
-        match self {
-            MapError::Busy(_) => true,
-            MapError::Io { source, .. } => source.kind() != io::ErrorKind::NotFound,
-            _ => false,
-        }
-    }
-}
-
-/// How many words are written at a time: a page of them.
-const PAGE: usize = 512;
 
 /// The region map in its file.
 #[derive(Debug)]
@@ -469,117 +369,6 @@ impl MapFile {
             }
         }
     }
-}
-
-/// Makes the memory of a map that is so. The header comes last: without it the rest is
-/// nothing.
-fn new_memory(
-    header: &Header,
-    states: &[u32],
-    home: Option<&Home>,
-) -> io::Result<Memory> {
-    let (name, len) = (Name::Map(header.generation), header.key.file_len());
-    let memory = Memory::create(name, len, home)?;
-    store_words(&memory, header, states)?;
-    memory.store(0, &header.page())?;
-    Ok(memory)
-}
-
-fn store_words(memory: &Memory, header: &Header, states: &[u32]) -> io::Result<()> {
-    for (page, states) in (0..).zip(states.chunks(PAGE)) {
-        let first = page * PAGE as u64;
-        let sealed = words::sealed(header.generation, first, states);
-        memory.store(words::at(first), &sealed)?;
-    }
-    Ok(())
-}
-
-/// The memory that belongs to the file with this header, with its own, newer header.
-fn left_of(header: &Header) -> Option<(Memory, Header)> {
-    let memory = Memory::open(Name::Map(header.generation), header.key.file_len())?;
-    let found = header::read(memory.file()).ok()?;
-    let same = found.generation == header.generation && found.key == header.key;
-    same.then_some((memory, found))
-}
-
-/// Removes the memory of the map at `path`, if there is one.
-fn forget(path: &Path) {
-    let header = File::open(path).ok().and_then(|file| header::read(&file).ok());
-    if let Some(header) = header {
-        Memory::remove(Name::Map(header.generation));
-    }
-}
-
-/// Gives the first `len` bytes of `file` space on the medium. A file system that cannot
-/// do that has them written by the caller or not at all.
-fn allocate(file: &File, len: u64) -> io::Result<()> {
-    match place::allocate(file, len) {
-        Err(error)
-            if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) =>
-        {
-            Ok(())
-        }
-        allocated => allocated,
-    }
-}
-
-/// What a map is called until it is whole.
-fn beside(path: &Path) -> PathBuf {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    temporary.into()
-}
-
-/// A number that no other map of this machine has.
-fn new_generation() -> u64 {
-    let now = std::time::SystemTime::now();
-    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    // Nanoseconds reach over 64 bits in 2554; wrapping keeps them apart.
-    since.as_nanos() as u64
-}
-
-/// Makes a file of `len` bytes that has its space, to be overwritten in place.
-fn open_new(path: &Path, len: u64) -> io::Result<File> {
-    // What is there may share its blocks, and only an empty file takes the attribute.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    // Where that cannot be had, a full file system is found out page by page.
-    let _ = place::keep_in_place(&file);
-    file.set_len(len)?;
-    allocate(&file, len)?;
-    Ok(file)
-}
-
-/// Writes a map of `Absent` regions to `path`, every block of it, durably.
-fn write_out(path: &Path, header: &Header) -> io::Result<File> {
-    let file = open_new(path, header.key.file_len())?;
-    let mut writer = BufWriter::with_capacity(1 << 20, &file);
-    writer.write_all(&header.page())?;
-    for index in 0..header.key.words() {
-        writer.write_all(&seal(header.generation, index, 0).to_le_bytes())?;
-    }
-    writer.flush()?;
-    drop(writer);
-    file.sync_all()?;
-    Ok(file)
-}
-
-fn lock(file: File, path: &Path) -> Result<File, MapError> {
-    for _ in 0..LOCK_TRIES {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::Error(error)) => return Err(failed("lock", path, error)),
-        }
-    }
-    Err(MapError::Busy(path.into()))
-}
-
-fn failed(what: &'static str, path: &Path, source: io::Error) -> MapError {
-    MapError::Io { what, path: path.into(), source }
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@ use std::os::unix::fs::FileExt;
 use proptest::prelude::*;
 use sterna_core::mirror::{Found, MemoryMap, RegionMap, Side, Storage, Stored};
 
+use sterna_core::DiskId;
+
+use super::words::WORD;
 use super::*;
 
 const BOOT: BootId = BootId([1; 16]);

@@ -9,7 +9,7 @@ use sterna_core::Bytes;
 use sterna_core::mirror::{RegionMap, Stored};
 
 use super::header::{HEADER_LEN, Header};
-use super::{MapError, MapFile};
+use super::{MapError, MapFile, MapKey};
 
 /// Regions in a word.
 pub(super) const PER_WORD: u64 = 16;
@@ -21,6 +21,18 @@ const ALL_SYNCED: u32 = 0xAAAA_AAAA;
 const ALL_SUSPECT: u32 = 0xFFFF_FFFF;
 /// The lower bit of each region's two.
 const LOWER_BITS: u32 = 0x5555_5555;
+
+impl MapKey {
+    /// How many words hold the states of its regions.
+    pub(super) fn words(&self) -> u64 {
+        self.regions().div_ceil(PER_WORD)
+    }
+
+    /// The length of its file in bytes.
+    pub(super) fn file_len(&self) -> u64 {
+        at(self.words())
+    }
+}
 
 impl MapFile {
     /// Makes every region `Suspect`: a stale copy of the disk is to be compared

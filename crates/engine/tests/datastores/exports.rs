@@ -1,0 +1,126 @@
+//! Datastores that are exports of NBD servers.
+
+use super::*;
+
+/// An nbdkit of this test, killed when dropped. What it says about clients that go
+/// away without a goodbye is shown only if the test fails.
+struct Nbdkit {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Nbdkit {
+    fn start(arguments: &[&str]) -> Nbdkit {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("s");
+        let child = Command::new("nbdkit")
+            .args(["-f", "-U", socket.to_str().unwrap()])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(directory.path().join("said")).unwrap())
+            .spawn()
+            .expect("nbdkit is installed");
+        let server = Nbdkit { child, directory };
+        let end = Instant::now() + Duration::from_secs(20);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < end, "nbdkit does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.directory.path().join("s").display())
+    }
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let said = fs::read_to_string(self.directory.path().join("said"));
+            eprintln!("nbdkit said:\n{}", said.unwrap_or_default());
+        }
+    }
+}
+
+#[test]
+fn an_export_holds_one_disk_and_its_sidecar_in_the_last_block() {
+    for (structured, arguments) in [
+        (true, ["--filter=log", "memory", "8M", "logfile=/dev/null"]),
+        (false, ["--no-sr", "--filter=nozero", "memory", "8M"]),
+    ] {
+        let server = Nbdkit::start(&arguments);
+        let store = open(&server.uri()).unwrap();
+        let identity = disk("a", 4 * MIB);
+        let created = store.create_image(&identity, Provision::Thin).unwrap();
+        // Known to be zero only if the server can say so.
+        assert_eq!(created.reads_zero, structured);
+        let allocated = store.allocated(&created.image, identity.size);
+        assert_eq!(allocated, structured.then_some(0));
+        for generation in 2..4 {
+            let newer = Identity { generation, ..identity.clone() };
+            store.write_sidecar(&created.image, &newer).unwrap();
+            open(&server.uri()).unwrap().open_image("", &newer).unwrap();
+        }
+        let other = store.create_image(&disk("b", 4 * MIB), Provision::Thin);
+        assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
+        store.fill_zeroes(&created.image, identity.size, &mut |_| true).unwrap();
+        store.remove_image(&created.image, identity.size, None).unwrap();
+        assert!(store.images().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn an_export_whose_server_is_gone_has_nothing_wherever_its_sidecar_is() {
+    let sidecars = tempfile::tempdir().unwrap();
+    for (size, sidecar) in [(4 * MIB, "in the trailer"), (8 * MIB, "in a file")] {
+        let server = Nbdkit::start(&["memory", "8M"]);
+        let store = open(&server.uri()).unwrap().keep_sidecars_in(sidecars.path());
+        store.create_image(&disk("a", size), Provision::Thin).unwrap();
+        let (capacity, room) = (8 * MIB, None);
+        assert_eq!(store.space().unwrap(), Space { capacity, free: 0, room });
+        drop(server);
+        let space = store.space();
+        let gone = matches!(space, Err(DatastoreError::Remote { .. }));
+        assert!(gone, "{sidecar}: {space:?}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_refused_with_what_to_do() {
+    let readonly = Nbdkit::start(&["-r", "memory", "8M"]);
+    let large = ["--filter=blocksize-policy", "memory", "8M", "blocksize-minimum=4K"];
+    let large = Nbdkit::start(&large);
+    let broken = Nbdkit::start(&["--filter=error", "memory", "8M", "error-rate=100%"]);
+    for (uri, text) in [
+        (readonly.uri(), "export it writable"),
+        (large.uri(), "export it with smaller blocks"),
+        ("nbd+unix:///?socket=/nothing".into(), "is the server running?"),
+        ("nbd://localhost:1/".into(), "is the server running?"),
+    ] {
+        let error = open(&uri).unwrap_err().to_string();
+        assert!(error.contains(text) && error.contains(&uri), "{error}");
+    }
+    let store = open(&broken.uri()).unwrap();
+    let error = store.create_image(&disk("a", MIB), Provision::Thin).unwrap_err();
+    assert!(matches!(error, DatastoreError::Remote { .. }), "{error}");
+}
+
+#[test]
+fn a_server_that_accepts_and_says_nothing_does_not_hold_anybody_up_for_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let silent = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let start = Instant::now();
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let error = open(&uri).unwrap_err().to_string();
+    assert!(error.contains("did not finish the handshake"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(8));
+    silent.join().unwrap();
+}
