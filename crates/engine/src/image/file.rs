@@ -30,18 +30,21 @@
 //! it was opened. A read that finds an end all the same fails, and so does a look for
 //! holes there: somebody has shortened the file, and what is missing is not made up.
 
+mod flight;
+
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sterna_core::durability::Cached;
 
+use self::flight::{Flight, Step, Verdict, is_aligned, pages, pages_meet, rest};
 use super::claim::ImageClaim;
 use super::clone;
 use super::open::{Files, open};
 use super::{
-    Cx, Done, Extent, HeldFile, Image, ImageInfo, ImageOp, ImageResult, OpenError,
-    Opened, Ticket, extents,
+    Cx, Done, HeldFile, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened,
+    Ticket, extents,
 };
 use crate::buffer::{Slice, UNIT};
 use crate::io::{Allocate, Chore, Completion, Crew, Errno, Fd, ImageId, Job, Op, Stored};
@@ -124,35 +127,6 @@ struct Syncs {
     waiting: Vec<u32>,
 }
 
-/// An operation under way.
-struct Flight {
-    ticket: Ticket,
-    op: ImageOp,
-    /// Bytes of it that are done.
-    done: u64,
-    step: Step,
-    /// It writes through the page cache though the image is direct.
-    cached: bool,
-    /// It leaves something in the page cache.
-    dirties: bool,
-    /// When it began: what a flush covers, and whether something was outstanding.
-    covers: u64,
-    outstanding: bool,
-}
-
-/// What the kernel is doing for an operation.
-enum Step {
-    /// Reading, writing or flushing.
-    Transfer,
-    Punch,
-    Zero,
-    WriteZeroes,
-    /// Making it durable.
-    Sync,
-    /// A helper is looking for extents.
-    Seek(Arc<Mutex<Vec<Extent>>>),
-}
-
 impl Image for FileImage {
     fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
         if self.must_wait(&op) {
@@ -233,13 +207,6 @@ impl Image for FileImage {
             cx.io.cancel(super::token(self.id, key));
         }
     }
-}
-
-/// What becomes of an operation after a step.
-enum Verdict {
-    Next,
-    Done(Done),
-    Failed(Errno),
 }
 
 impl FileImage {
@@ -461,95 +428,6 @@ impl FileImage {
         let meets = |other: &ImageOp| pages_meet(pages, other);
         self.flights.iter().any(|(_, f)| (f.cached != cached) && meets(&f.op))
             || self.held.iter().any(|(_, op)| meets(op))
-    }
-}
-
-/// The pages that an operation changes, first and behind the last.
-fn pages(op: &ImageOp) -> Option<(u64, u64)> {
-    let (offset, len) = match op {
-        ImageOp::Write { offset, buf, .. } => (*offset, buf.len() as u64),
-        ImageOp::Zero { offset, len, .. } => (*offset, *len),
-        _ => return None,
-    };
-    Some((offset / UNIT as u64, (offset + len).div_ceil(UNIT as u64)))
-}
-
-fn pages_meet((first, end): (u64, u64), other: &ImageOp) -> bool {
-    pages(other).is_some_and(|(f, e)| first < e && f < end)
-}
-
-fn is_aligned(align: u32, offset: u64, buf: &Slice) -> bool {
-    offset & (u64::from(align) - 1) == 0 && buf.is_aligned(align)
-}
-
-/// What is left of a transfer.
-fn rest(offset: u64, buf: &Slice, done: u64) -> (u64, Slice) {
-    if done == 0 {
-        return (offset, buf.clone());
-    }
-    (offset + done, buf.part(done as usize, buf.len() - done as usize))
-}
-
-impl Flight {
-    /// Whether its present step is to make something durable.
-    fn is_to_sync(&self) -> bool {
-        matches!((&self.step, &self.op), (Step::Sync, _) | (_, ImageOp::Flush))
-    }
-
-    /// Where the file ends, if a step has found that out.
-    fn end_found(&self, count: u64) -> Option<u64> {
-        match (&self.step, &self.op) {
-            (Step::Transfer, ImageOp::Read { offset, .. }) if count == 0 => {
-                Some(offset + self.done)
-            }
-            _ => None,
-        }
-    }
-
-    /// A step succeeded with `count`.
-    fn advance(&mut self, count: u64) -> Verdict {
-        match (&self.step, &self.op) {
-            (Step::Transfer, ImageOp::Read { .. } | ImageOp::Write { .. })
-                if count == 0 =>
-            {
-                Verdict::Failed(Errno(libc::EIO))
-            }
-            (Step::Transfer, ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. }) => {
-                self.done += count;
-                let durable = matches!(self.op, ImageOp::Write { fua: true, .. });
-                if self.done < buf.len() as u64 {
-                    Verdict::Next
-                } else if durable && self.dirties {
-                    self.step = Step::Sync;
-                    Verdict::Next
-                } else {
-                    Verdict::Done(Done::Ok)
-                }
-            }
-            (Step::WriteZeroes, ImageOp::Zero { .. }) if count == 0 => {
-                Verdict::Failed(Errno(libc::EIO))
-            }
-            (Step::WriteZeroes, ImageOp::Zero { len, .. })
-                if self.done + count < *len =>
-            {
-                self.done += count;
-                Verdict::Next
-            }
-            (
-                Step::Punch | Step::Zero | Step::WriteZeroes,
-                ImageOp::Zero { fua: true, .. },
-            ) => {
-                self.step = Step::Sync;
-                Verdict::Next
-            }
-            (Step::Seek(found), _) => match found.lock() {
-                Ok(mut found) => {
-                    Verdict::Done(Done::Extents(std::mem::take(&mut *found)))
-                }
-                Err(_) => Verdict::Failed(Errno(libc::EIO)),
-            },
-            _ => Verdict::Done(Done::Ok),
-        }
     }
 }
 
