@@ -13,11 +13,17 @@
 //! | what another disk holds, wherever both disks are known to differ, and nowhere what this one holds, and the disk's clients cannot have written that | the other disk's |
 //! | more than one in [`BY_ACCIDENT`] of the disk's stretches | the disk's own |
 //! | no more than that, and nearly all stretches of another disk | the other disk's |
+//! | no more than that, of at least [`FEWEST`], and more than one in [`BY_ACCIDENT`] of another disk's, [`CONTESTED`] of them nowhere in the disk's own | the other disk's, whose clients went on writing after its last look |
 //! | no more than that, of at least [`FEWEST`], and the disk's clients cannot have written so much since | a stranger's |
 //! | anything else | not known: the disk is served |
 //!
 //! All disks of one size are looked at in the same stretches, so that two clones of one image
 //! are told apart by those in which they differ.
+//!
+//! **A copy** must be as the daemon left it. If it has changed by more than its disk's clients
+//! can have written ([`Fingerprint::changed_by_others`]), its place has got another use: the
+//! state may come from a backup, and another disk have the place since. A disk may be written
+//! to by others while no daemon runs.
 //!
 //! A fingerprint is as old as its last look. What clients have written since then is known
 //! exactly if the daemon ended in good order. If it was killed, [`UNSEEN`] is added.
@@ -42,6 +48,8 @@ pub const FEWEST: usize = 8;
 pub const BY_ACCIDENT: usize = 8;
 /// In so many stretches two disks must differ, to tell their places apart by these alone.
 pub const CONTESTED: usize = 4;
+/// Of a few stretches follows how much of a disk has changed, to a factor of about this.
+const CERTAINLY: u64 = 2;
 /// How often is looked whether a fingerprint is out of date.
 pub const LOOK: Nanos = Nanos::from_secs(5);
 /// The most that clients write between two looks, and what may be unrecorded, in bytes:
@@ -60,8 +68,9 @@ const RUN: u64 = 32;
 const ANYWHERE: usize = 256;
 /// A fingerprint of which anything may be overwritten gets this old.
 const OLD: Nanos = Nanos::from_secs(600);
-/// And one of which much may be overwritten: 300 reads a minute are nothing to any disk.
-const AGED: Nanos = Nanos::from_secs(60);
+/// And one of which much may be overwritten: 20 reads a second are little to a disk whose
+/// clients rewrite a quarter of it in that time.
+const AGED: Nanos = Nanos::from_secs(15);
 /// So much must be written before a fingerprint with few stretches is worth a new look.
 const GROWN: u64 = 16 << 20;
 /// What was written is recorded as soon as this much is not recorded yet, in bytes.
@@ -161,6 +170,26 @@ impl Fingerprint {
         })
     }
 
+    /// What has changed at a place by others than this disk's clients, if that much has:
+    /// stretches that changed, and those that were read. Only the stretches that are anywhere
+    /// count: clients write to the beginning again and again.
+    pub fn changed_by_others(
+        &self,
+        holds: impl Fn(u64) -> Option<u32>,
+    ) -> Option<(usize, usize)> {
+        let is_anywhere =
+            |at| !BEGINNINGS.iter().any(|it| (*it..it + RUN * STRETCH).contains(&at));
+        let anywhere = self.marks.iter().filter(|mark| is_anywhere(mark.at));
+        let answers = anywhere.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
+        let (read, equal) = answers.fold((0, 0), |(read, equal), is_equal| {
+            (read + 1, equal + usize::from(is_equal))
+        });
+        let changed = read - equal;
+        let bytes = u128::from(self.data) * changed as u128 / (read as u128).max(1);
+        let is_much = bytes > u128::from(CERTAINLY) * u128::from(self.written_at_most());
+        (changed >= CONTESTED && is_much).then_some((changed, read))
+    }
+
     /// Whether a place that holds these checksums may be this disk's.
     pub fn fits(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
         let (read, equal) = self.compare(&holds);
@@ -171,6 +200,21 @@ impl Fingerprint {
     fn is_met(&self, holds: &impl Fn(u64) -> Option<u32>) -> bool {
         let (read, equal) = self.compare(holds);
         read >= FEWEST && (read - equal) * BY_ACCIDENT <= read
+    }
+
+    /// How many of its stretches a place holds, if that is enough to be this disk's rather than
+    /// the place of `own`, of which it holds (nearly) nothing.
+    fn meets_instead_of(
+        &self,
+        own: &Fingerprint,
+        holds: &impl Fn(u64) -> Option<u32>,
+    ) -> Option<usize> {
+        let is_theirs =
+            |mark: &&Mark| holds(mark.at) == Some(mark.sum) && !own.marks.contains(mark);
+        let (read, _) = own.compare(holds);
+        let (_, equal) = self.compare(holds);
+        let theirs = self.marks.iter().filter(is_theirs).count();
+        (read >= FEWEST && theirs >= CONTESTED && self.fits(holds)).then_some(equal)
     }
 
     /// Whether a place holds what `other` holds wherever the two differ, and nowhere what
@@ -230,7 +274,15 @@ pub fn whose<'a, T>(
     if own.fits(&holds) {
         return Whose::Own;
     }
-    if let Some((other, _)) = others.into_iter().find(|(_, it)| it.is_met(&holds)) {
+    if let Some((other, _)) = others.clone().into_iter().find(|(_, it)| it.is_met(&holds))
+    {
+        return Whose::Others(other);
+    }
+    let met =
+        |(other, it): (T, &Fingerprint)| Some((it.meets_instead_of(own, &holds)?, other));
+    if let Some((_, other)) =
+        others.into_iter().filter_map(met).max_by_key(|(equal, _)| *equal)
+    {
         return Whose::Others(other);
     }
     let (read, _) = own.compare(&holds);
@@ -328,6 +380,47 @@ mod tests {
         let half = Fingerprint { written: 1 << 20, ..one.clone() };
         assert_eq!(whose(&half, both(), holds(bytes(2))), Whose::Own);
         assert_eq!(whose(&one, both(), holds(bytes(3))), Whose::Own);
+    }
+
+    #[test]
+    fn a_disk_that_was_written_to_until_a_kill_is_known_at_another_s_place() {
+        let one = taken(1 << 30, |_| 1);
+        let two = taken(1 << 30, |_| 2);
+        let both = || [("one", &one), ("two", &two)];
+        // Of each, the beginning is rewritten again and again: more than a third of the marks.
+        let hot = |own: u8| holds(move |at| if at < 2 << 20 { 10 + own } else { own });
+        assert_eq!(whose(&one, both(), hot(2)), Whose::Others("two"));
+        assert_eq!(whose(&two, both(), hot(1)), Whose::Others("one"));
+        assert_eq!(whose(&one, both(), hot(1)), Whose::Own);
+        // Or five sixths of all.
+        let sixth =
+            |own: u8| holds(move |at| if at / STRETCH % 6 != 0 { 10 + own } else { own });
+        assert_eq!(whose(&one, both(), sixth(2)), Whose::Others("two"));
+        assert_eq!(whose(&one, both(), sixth(1)), Whose::Own);
+        // What is equal in both says nothing, and nothing is known of a disk of zeroes.
+        let alike = taken(1 << 30, |at| if at < 512 << 20 { 2 } else { 1 });
+        let few = holds(|at| if at < 8 << 20 { 2 } else { 7 });
+        assert_eq!(whose(&alike, [("two", &two)], few), Whose::Own);
+        let empty = taken(1 << 30, |_| 0);
+        assert_eq!(whose(&empty, both(), sixth(2)), Whose::Unknown);
+    }
+
+    #[test]
+    fn a_copy_that_others_wrote_to_is_noticed() {
+        let copy =
+            Fingerprint { is_complete: true, written: 1 << 30, ..taken(SIZE, |_| 1) };
+        let changed = |part: u64| holds(move |at| 1 + u8::from(at / STRETCH % 10 < part));
+        assert_eq!(copy.changed_by_others(changed(0)), None);
+        let (changes, read) = copy.changed_by_others(changed(4)).expect("it has changed");
+        assert!(changes > read / 5 && changes < read * 3 / 5, "{changes} of {read}");
+        // Its disk's clients may have written as much, or nobody knows what they have written.
+        let wrote = Fingerprint { written: SIZE / 4, ..copy.clone() };
+        assert_eq!(wrote.changed_by_others(changed(4)), None);
+        let killed = Fingerprint { is_complete: false, ..taken(1 << 30, |_| 1) };
+        assert_eq!(killed.changed_by_others(changed(4)), None);
+        // They write to the beginning again and again.
+        assert_eq!(copy.changed_by_others(holds(|at| 1 + u8::from(at < 2 << 20))), None);
+        assert_eq!(copy.changed_by_others(|_| None), None);
     }
 
     #[test]
