@@ -22,6 +22,7 @@ mod figures;
 mod goal;
 mod guard;
 mod host;
+mod hurt;
 mod image;
 mod live;
 mod migration;
@@ -74,6 +75,7 @@ pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
+pub use hurt::{HurtBy, HurtDisk, HurtHelp};
 pub use image::{DatastoreImage, DatastoreImages, ImageUse};
 pub use live::{Hello, Tick};
 pub use migration::{

@@ -16,7 +16,7 @@ use sterna_moves::copies;
 use sterna_os::signals::Signals;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
-use sterna_planner::{drs, plans, storage_drs};
+use sterna_planner::{drs, hurt, plans, storage_drs};
 use sterna_runtime::tasks::Task;
 use sterna_runtime::threads;
 use sterna_server::activity::entry;
@@ -252,7 +252,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 14] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 15] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
@@ -268,6 +268,7 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 14] {
         sterna_moves::guarding(moves),
         storage_drs::balancing(planner),
         drs::looking(planner),
+        hurt::watching(planner),
         plans::driving(planner),
     ]
 }

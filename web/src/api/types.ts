@@ -1693,6 +1693,11 @@ export interface components {
             disks: number;
             /**
              * Format: int64
+             * @description Disks whose requests take longer than usual, or than is promised.
+             */
+            disks_hurt?: number;
+            /**
+             * Format: int64
              * @description Disks that clients can use now.
              */
             disks_served: number;
@@ -2534,6 +2539,54 @@ export interface components {
             may: boolean;
             /** @description Why not, or the benefit. */
             reason: string;
+        };
+        /**
+         * @description By what a disk is hurt.
+         * @enum {string}
+         */
+        HurtBy: "hangs" | "queued" | "itself" | "neighbour" | "copies" | "device";
+        /** @description A disk that is hurt: its requests take longer than usual, or than is promised. */
+        HurtDisk: {
+            /** @description By what. */
+            by: components["schemas"]["HurtBy"];
+            /** @description Where it is. */
+            datastore: string;
+            /** @description The disk. */
+            disk: string;
+            /** @description What would help. */
+            help: components["schemas"]["HurtHelp"];
+            /** @description The disk that this is, if it is a neighbour. */
+            neighbour?: string | null;
+            /**
+             * Format: double
+             * @description What is promised at most, in microseconds; absent if nothing is, or it is kept.
+             */
+            promised_us?: number | null;
+            /**
+             * Format: double
+             * @description What its requests took on average in the last 5 s with any, in microseconds; absent if
+             *     they hang.
+             */
+            response_us?: number | null;
+            /**
+             * Format: int64
+             * @description Since when (seconds since 1970).
+             */
+            since: number;
+            /**
+             * Format: double
+             * @description What the same requests usually take, in microseconds; absent if that is not known.
+             */
+            usual_us?: number | null;
+            /** @description The same in a sentence. */
+            why: string;
+        };
+        /** @description What would help a disk that is hurt. */
+        HurtHelp: {
+            /** @description The command that does it; absent if nothing is known. */
+            command?: string | null;
+            /** @description What to do, and what it is predicted to bring; or why nothing is known. */
+            text: string;
         };
         /**
          * @description The role of an image.
@@ -3895,6 +3948,8 @@ export interface components {
             connections?: components["schemas"]["Connections"];
             /** @description How many of each there are. */
             counts: components["schemas"]["Counts"];
+            /** @description The disks that are hurt, the worst first; 50 at most. */
+            hurt?: components["schemas"]["HurtDisk"][];
             /** @description How it does its I/O. */
             io: components["schemas"]["Io"];
             /**
