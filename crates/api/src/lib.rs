@@ -24,6 +24,7 @@ mod guard;
 mod host;
 mod hurt;
 mod image;
+mod kept;
 mod live;
 mod migration;
 mod name;
@@ -77,6 +78,7 @@ pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
 pub use hurt::{HurtBy, HurtDisk, HurtHelp};
 pub use image::{DatastoreImage, DatastoreImages, ImageUse};
+pub use kept::{KeptClass, KeptHour};
 pub use live::{Hello, Tick};
 pub use migration::{
     Migration, MigrationState, Places, Progress, Report, ResumeMigration, SetRate, Span,

@@ -217,6 +217,8 @@ impl Running {
             tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
         }
         daemon.record_all();
+        // Minutes of what was kept, at most.
+        let _ = daemon.levels.record_kept();
         if let Err(error) = daemon.storage.complete_fingerprints() {
             // The disks count as those of a daemon that was killed.
             tracing::debug!(%error, "how old the fingerprints are was not recorded");
@@ -252,7 +254,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 15] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 16] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
@@ -265,6 +267,7 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 15] {
         sterna_machines::looking(machines),
         sterna_service_levels::switching(levels),
         sterna_service_levels::cruising(levels),
+        sterna_service_levels::recording_kept(levels),
         sterna_moves::guarding(moves),
         storage_drs::balancing(planner),
         drs::looking(planner),

@@ -95,6 +95,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/classes/{name}/kept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the promises to a class were kept, hour by hour, in up to 90 days. */
+        get: operations["kept_hours"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/dashboard/links": {
         parameters: {
             query?: never;
@@ -2672,6 +2689,44 @@ export interface components {
             /** @description Its name. */
             vm: string;
         };
+        /** @description How the promises to a class were kept. */
+        KeptClass: {
+            /** @description The class. */
+            class: string;
+            /** @description The hours in which something was promised, the oldest first. */
+            hours: components["schemas"]["KeptHour"][];
+        };
+        /**
+         * @description How one promise was kept in one hour. The seconds are those in which the promise was in
+         *     force and the daemon ran.
+         */
+        KeptHour: {
+            /**
+             * Format: int64
+             * @description When the hour began (seconds since 1970).
+             */
+            at: number;
+            /**
+             * Format: double
+             * @description Seconds in which the class had what was promised.
+             */
+            kept_s: number;
+            /**
+             * Format: double
+             * @description Seconds in which it had less.
+             */
+            missed_s: number;
+            /**
+             * Format: int64
+             * @description The policy whose target was promised; absent if it was the class's reservation.
+             */
+            policy?: number | null;
+            /**
+             * Format: double
+             * @description Seconds in which it asked for nothing.
+             */
+            quiet_s: number;
+        };
         /**
          * @description What the speed of a copy was learned from.
          * @enum {string}
@@ -4814,6 +4869,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    kept_hours: {
+        parameters: {
+            query?: {
+                /** @description From the hour of this moment on (seconds since 1970); a week before `to` unless given. */
+                from?: number;
+                /** @description Until this moment (seconds since 1970); now unless given. */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The class's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeptClass"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
