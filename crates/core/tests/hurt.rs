@@ -267,12 +267,41 @@ fn a_limit_on_the_neighbour_is_foreseen_by_the_devices_line() {
     else {
         panic!()
     };
-    // With a tenth of the neighbour's requests 31 are left, and nothing brings 15 ms.
-    assert_eq!(bytes_per_second, 10.0 * 65536.0);
-    assert!((18.0..19.5).contains(&then.as_millis_f64()), "{then}");
+    // With a quarter of the neighbour's requests 46 are left; a tenth would hardly save more.
+    assert_eq!(bytes_per_second, 25.0 * 65536.0);
+    assert!((20.5..21.0).contains(&then.as_millis_f64()), "{then}");
+    let promised = Some(Nanos::from_millis(19));
+    let promised = Hurt { promised, ..hurt() };
+    let sharp = help(&promised, &shared, neighbour, &line);
+    let Help::Limit { bytes_per_second, .. } = sharp else { panic!("{sharp:?}") };
+    assert_eq!(bytes_per_second, 10.0 * 65536.0, "no milder one keeps what is promised");
     let flat = LqFit::Flat { seen: (0.1, 8.0), latency: Nanos::from_millis(40) };
     assert_eq!(help(&hurt(), &shared, neighbour, &flat), Help::InVain);
     let unknown = LqFit::TooFew { points: 2 };
     let half = Help::Unforeseen { bytes_per_second: 50.0 * 65536.0 };
     assert_eq!(help(&hurt(), &shared, neighbour, &unknown), half);
+}
+
+#[test]
+fn what_is_foreseen_is_no_less_than_usual_and_what_is_met_of_long_requests() {
+    let others = vec![share(40.0, 262_144.0)];
+    let shared = Shared { own: share(40.0, 8192.0), others, ..Shared::default() };
+    let took = Some(Nanos::from_millis(120));
+    let usual = Some(Nanos::from_micros(60));
+    let hurt = Hurt { took, usual, ..hurt() };
+    let neighbour = Neighbour { at: 0, service: Nanos::from_millis(160) };
+    // By the line alone, next to nothing would be left.
+    let line = LqFit::Line(Line {
+        unloaded: Nanos::from_micros(60),
+        slope: 5e6,
+        slope_error: 1e5,
+        points: 100,
+        seen: (0.1, 12.0),
+    });
+    let Help::Limit { bytes_per_second, then } = help(&hurt, &shared, neighbour, &line)
+    else {
+        panic!()
+    };
+    assert_eq!(bytes_per_second, 20.0 * 262_144.0, "half is enough");
+    assert!((6.2..6.4).contains(&then.as_millis_f64()), "{then}");
 }

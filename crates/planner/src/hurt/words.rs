@@ -222,7 +222,7 @@ pub(super) fn help_without(cause: &Cause, around: &Around) -> HurtHelp {
 
 /// Two figures of it, and no less than may be asked for.
 fn round(rate: f64) -> u64 {
-    let unit: u64 = if rate >= f64::from(10 << 20) { 1 << 20 } else { 64 << 10 };
+    let unit: u64 = if rate >= f64::from(10 << 20) { 1 << 20 } else { 256 << 10 };
     ((rate as u64) / unit * unit).max(BYTES_MIN)
 }
 
