@@ -129,6 +129,18 @@ fn a_missed_promise_hurts_whatever_is_usual() {
 }
 
 #[test]
+fn a_promise_that_is_taken_back_hurts_nobody_any_more() {
+    let mut stage = Stage::default();
+    let promised = Some(Nanos::from_millis(5));
+    stage.step(&at(8_000), promised);
+    let turns = stage.step(&at(8_000), promised);
+    assert!(matches!(turns[..], [Turn::Rose(_), Turn::Began { .. }]), "{turns:?}");
+    assert_eq!(stage.steps(5, &at(8_000)), []);
+    let turns = stage.steps(1, &at(8_000));
+    assert!(matches!(turns[..], [Turn::Fell { quiet: false, .. }]), "{turns:?}");
+}
+
+#[test]
 fn requests_that_hang_hurt() {
     let mut stage = Stage::usually(500);
     let hangs = Summary { in_flight: 3, ..reads(0, 0, 0) };

@@ -18,7 +18,7 @@ const LEARNED: f32 = 60.0;
 /// Requests of up to so many bytes are of one length; longer ones are of the last.
 const LENGTHS: [f64; 2] = [(16 << 10) as f64, (128 << 10) as f64];
 /// With fewer requests in a step, their mean is chance.
-const REQUESTS_LEAST: u64 = 10;
+pub(super) const REQUESTS_LEAST: u64 = 10;
 
 /// What a disk's requests usually take.
 #[derive(Clone, Debug, Default)]

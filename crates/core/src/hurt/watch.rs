@@ -1,6 +1,6 @@
 //! One disk, step by step: whether it is hurt, and whether it has a load.
 
-use super::usual::{Compared, Usual};
+use super::usual::{Compared, REQUESTS_LEAST, Usual};
 use crate::Nanos;
 use crate::measure::Summary;
 
@@ -41,7 +41,7 @@ pub enum Turn {
         lasted: Nanos,
         /// The worst step's mean; nothing if its requests hung.
         worst: Option<Nanos>,
-        /// Whether that is since it asks for nothing any more.
+        /// Whether that is since it asks for hardly anything any more.
         quiet: bool,
     },
     /// A load begins.
@@ -141,7 +141,8 @@ impl Watch {
                 Step::Between(hurt(took, Some(usual), None))
             }
             Some(_) => Step::Well,
-            None if promised.is_some() => Step::Well,
+            // Nothing is promised any more, and what is usual is not known yet.
+            None if promised.is_some() || count >= REQUESTS_LEAST => Step::Well,
             None => Step::Quiet,
         }
     }

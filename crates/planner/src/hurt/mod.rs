@@ -107,7 +107,7 @@ impl Planner {
             }
             Turn::Fell { lasted, quiet, .. } => {
                 let how = match quiet {
-                    true => "the disk asks for nothing any more",
+                    true => "the disk asks for hardly anything now",
                     false => "requests are as quick as they should be again",
                 };
                 let worst = words::worst(&said.turn);
