@@ -22,7 +22,9 @@ mod figures;
 mod goal;
 mod guard;
 mod host;
+mod hurt;
 mod image;
+mod kept;
 mod live;
 mod migration;
 mod name;
@@ -74,7 +76,9 @@ pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
+pub use hurt::{HurtBy, HurtDisk, HurtHelp};
 pub use image::{DatastoreImage, DatastoreImages, ImageUse};
+pub use kept::{KeptClass, KeptHour};
 pub use live::{Hello, Tick};
 pub use migration::{
     Migration, MigrationState, Places, Progress, Report, ResumeMigration, SetRate, Span,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::PredictionScores;
+use crate::{HurtDisk, PredictionScores};
 
 /// How the daemon does its I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +23,9 @@ pub struct Counts {
     pub disks: u64,
     /// Disks that clients can use now.
     pub disks_served: u64,
+    /// Disks whose requests take longer than usual, or than is promised.
+    #[serde(default)]
+    pub disks_hurt: u64,
     /// Migrations that have not ended.
     pub migrations: u64,
     /// Of these, paused ones.
@@ -104,6 +107,9 @@ pub struct Status {
     /// How right predictions were.
     #[serde(default)]
     pub predictions: PredictionScores,
+    /// The disks that are hurt, the worst first; 50 at most.
+    #[serde(default)]
+    pub hurt: Vec<HurtDisk>,
     /// What somebody should look at.
     pub warnings: Vec<Warning>,
 }

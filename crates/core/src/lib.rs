@@ -12,6 +12,7 @@ pub mod durability;
 pub mod file_system;
 pub mod fingerprint;
 pub mod guard;
+pub mod hurt;
 mod ids;
 pub mod measure;
 pub mod mirror;

@@ -16,7 +16,7 @@ use sterna_moves::copies;
 use sterna_os::signals::Signals;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
-use sterna_planner::{drs, plans, storage_drs};
+use sterna_planner::{drs, hurt, plans, storage_drs};
 use sterna_runtime::tasks::Task;
 use sterna_runtime::threads;
 use sterna_server::activity::entry;
@@ -217,6 +217,8 @@ impl Running {
             tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
         }
         daemon.record_all();
+        // Minutes of what was kept, at most.
+        let _ = daemon.levels.record_kept();
         if let Err(error) = daemon.storage.complete_fingerprints() {
             // The disks count as those of a daemon that was killed.
             tracing::debug!(%error, "how old the fingerprints are was not recorded");
@@ -252,7 +254,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 14] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 16] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
@@ -265,9 +267,11 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 14] {
         sterna_machines::looking(machines),
         sterna_service_levels::switching(levels),
         sterna_service_levels::cruising(levels),
+        sterna_service_levels::recording_kept(levels),
         sterna_moves::guarding(moves),
         storage_drs::balancing(planner),
         drs::looking(planner),
+        hurt::watching(planner),
         plans::driving(planner),
     ]
 }

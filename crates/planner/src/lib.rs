@@ -5,11 +5,12 @@
 //! services below. It copies nothing and holds no service level itself.
 //!
 //! Begin with `site`; then `plans` (moves of many disks in waves), `storage_drs` (disks
-//! among datastores) or `drs` (VMs among hosts).
+//! among datastores), `drs` (VMs among hosts) or `hurt` (disks that are slower than usual).
 #![forbid(unsafe_code)]
 
 mod advice;
 pub mod drs;
+pub mod hurt;
 pub mod plans;
 pub(crate) mod site;
 pub mod storage_drs;
@@ -24,6 +25,7 @@ use sterna_state::Ledger;
 use sterna_storage::{DiskUser, Storage};
 
 use self::drs::Drs;
+use self::hurt::Lookout;
 use self::plans::Plans;
 use self::storage_drs::Balancer;
 
@@ -38,6 +40,7 @@ pub struct Planner {
     pub(crate) levels: Arc<ServiceLevels>,
     pub(crate) plans: Plans,
     pub(crate) balancer: Balancer,
+    pub(crate) hurt: Lookout,
 }
 
 impl Planner {
@@ -52,6 +55,7 @@ impl Planner {
         Planner {
             plans: Plans::new(),
             balancer: Balancer::default(),
+            hurt: Lookout::default(),
             drs: Drs::new(ledger),
             storage,
             moves,

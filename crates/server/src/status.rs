@@ -9,7 +9,9 @@ impl Server {
     /// The daemon in one page.
     pub fn status(&self) -> Result<Status> {
         let places = &self.storage.places;
-        let (counts, warnings) = self.survey()?;
+        let (mut counts, warnings) = self.survey()?;
+        let (disks_hurt, hurt) = self.planner.hurt_disks();
+        counts.disks_hurt = disks_hurt;
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
@@ -26,6 +28,7 @@ impl Server {
             connections: self.connections(),
             lost_log_lines: self.log.state().lost,
             predictions: self.moves.prediction_scores()?,
+            hurt,
             warnings,
         })
     }

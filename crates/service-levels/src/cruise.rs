@@ -19,14 +19,14 @@ use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::DiskId;
 use sterna_core::guard::cruise::{CruiseControl, CruiseHold, CruiseOutcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
-use sterna_core::qos::{ClassId, Limit, Terms};
+use sterna_core::qos::{Attained, Attainment, ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
 use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::{Feed, Task, feed};
 use sterna_telemetry::samples::Tick;
 
 use super::period::Period;
-use super::promises::{Promise, part_of_reservation, part_of_target};
+use super::promises::{Part, part_of_reservation, part_of_target};
 use super::snapshot::{Entry, PolicySnapshot};
 use super::windows::Windows;
 use crate::ServiceLevels;
@@ -89,11 +89,16 @@ impl Loops {
     fn step(&mut self, levels: &ServiceLevels, period: &Period) {
         let (snapshot, now) = (levels.snapshot(), Local::now().moment());
         self.windows.step(levels, &snapshot, period, now);
-        let mut kept: Vec<(Promise, f64)> = {
+        let mut kept: Vec<Part> = {
             let mut attained = lock(&levels.service.attained);
             attained.step(&snapshot, &self.windows, period);
             let each = attained.each();
-            each.map(|it| ((it.class, None), part_of_reservation(it))).collect()
+            let part = |it: &Attained| Part {
+                promise: (it.class, None),
+                part: part_of_reservation(it),
+                asks: it.state != Attainment::Idle,
+            };
+            each.map(part).collect()
         };
         let mut held = HeldClasses::new();
         let mut open = BTreeSet::new();
@@ -105,7 +110,8 @@ impl Loops {
             let target = (policy, cruise, resolved.terms);
             let hold = self.cruise(&snapshot, period, entry, target, now);
             let part = self.controls.get(&policy).map_or(1.0, |one| one.kept);
-            kept.push(((entry.record.id, Some(policy)), part));
+            let asks = !period.whole(entry.record.id).0.is_idle();
+            kept.push(Part { promise: (entry.record.id, Some(policy)), part, asks });
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
@@ -113,6 +119,7 @@ impl Loops {
             }
         }
         lock(&levels.service.promises).step(&snapshot, period.span, &kept);
+        lock(&levels.service.unrecorded).add(clock::now(), period.span, &kept);
         self.controls.retain(|policy, _| open.contains(policy));
         let states = self.controls.iter();
         let states = states.map(|(policy, one)| (*policy, one.state.clone())).collect();

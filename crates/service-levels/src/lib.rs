@@ -20,6 +20,7 @@ mod attained;
 pub(crate) mod classes;
 mod cruise;
 mod enforced;
+mod kept_hours;
 mod period;
 mod promises;
 mod schedules;
@@ -44,6 +45,8 @@ use sterna_storage::{DiskUser, Storage};
 use self::attained::AllSeen;
 pub use self::cruise::cruising;
 use self::enforced::Enforced;
+use self::kept_hours::Unrecorded;
+pub use self::kept_hours::recording as recording_kept;
 pub use self::promises::Kept;
 use self::promises::Promises;
 pub use self::schedules::switching;
@@ -104,6 +107,8 @@ pub(crate) struct Service {
     attained: Mutex<AllSeen>,
     /// What was kept of promises.
     promises: Mutex<Promises>,
+    /// How promises were kept, as far as the state does not know it yet.
+    unrecorded: Mutex<Unrecorded>,
     /// Wakes who switches.
     pub(crate) waker: Waker,
 }

@@ -19,6 +19,16 @@ use crate::ServiceLevels;
 /// A promise: what a policy, or without one the class's own reservation, is to give.
 pub(super) type Promise = (ClassId, Option<PolicyId>);
 
+/// How a promise was kept in one period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    pub(super) promise: Promise,
+    /// The part that the class had, from 0 to 1.
+    pub(super) part: f64,
+    /// Whether it asked for anything.
+    pub(super) asks: bool,
+}
+
 /// How a promise was kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
@@ -45,19 +55,14 @@ struct Seen {
 
 impl Promises {
     /// One period of this length: the promises in force, with the part that was kept.
-    pub(super) fn step(
-        &mut self,
-        snapshot: &PolicySnapshot,
-        span: Nanos,
-        seen: &[(Promise, f64)],
-    ) {
+    pub(super) fn step(&mut self, snapshot: &PolicySnapshot, span: Nanos, seen: &[Part]) {
         let is_there = |(class, policy): &Promise| match policy {
             Some(policy) => snapshot.policy(*policy).is_ok(),
             None => snapshot.get(*class).is_some(),
         };
         self.0.retain(|promise, _| is_there(promise));
         self.0.values_mut().for_each(|one| one.part = None);
-        for (promise, part) in seen {
+        for Part { promise, part, .. } in seen {
             let one = self.0.entry(*promise).or_default();
             one.part = Some(*part);
             if *part < 1.0 {
@@ -154,7 +159,7 @@ mod tests {
         let mut promises = Promises::default();
         let promise = (OLTP, None);
         for part in [1.0, 0.5, 0.9] {
-            promises.step(&snapshot(), SECOND, &[(promise, part)]);
+            promises.step(&snapshot(), SECOND, &[Part { promise, part, asks: true }]);
         }
         assert_eq!(promises.0[&promise].missed, Nanos::from_secs(2));
         promises.step(&snapshot(), SECOND, &[]);

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sterna_api::{Error, Result};
-use sterna_core::DiskId;
-use sterna_core::qos::ClassId;
-use sterna_core::qos::policy::{Plan, Policy, PolicyId};
+use sterna_core::qos::policy::{Plan, Policy, PolicyId, resolve};
+use sterna_core::qos::{ClassId, Goal, Limit};
+use sterna_core::schedule::Moment;
+use sterna_core::{DiskId, Nanos};
 use sterna_state::{ClassRecord, PolicyRecord, Store};
 
 /// All classes.
@@ -102,6 +103,20 @@ impl Entry {
             shares: self.record.shares,
             policies: policies.collect(),
         }
+    }
+
+    /// What requests of the class are to take at most now, on average, if that is promised.
+    pub fn promised_response(&self, now: Moment) -> Option<Nanos> {
+        let plan = self.plan();
+        let (_, cruise) = resolve(&plan, now).cruise?;
+        let Goal::Response(target) = cruise.target else { return None };
+        let more = target.0 / 100 * u64::from(cruise.tolerance.percent());
+        Some(target.plus(Nanos(more)))
+    }
+
+    /// What its policies hold the class to now.
+    pub fn limit(&self, now: Moment) -> Limit {
+        resolve(&self.plan(), now).terms.limit
     }
 
     /// Whether Sterna has made it, for itself.

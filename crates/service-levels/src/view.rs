@@ -64,7 +64,7 @@ impl ServiceLevels {
     }
 
     /// What a disk is held to with its class, or with the others that are in none.
-    pub(crate) fn view_held_disk(
+    pub fn view_held_disk(
         &self,
         snapshot: &PolicySnapshot,
         disk: DiskId,

@@ -318,3 +318,40 @@ fn who_did_what_is_known_after_a_restart() {
     let only = |it: &Value| it["about"] == "disk a";
     assert!(about.as_array().is_some_and(|it| !it.is_empty() && it.iter().all(only)));
 }
+
+#[test]
+fn a_missed_promise_is_told_while_it_is_missed_and_counted_by_hours() {
+    let mut stage = Stage::new();
+    stage.disk("a", 64 * MIB);
+    stage.daemon.sterna("class create gold a").ok();
+    // No storage answers in a microsecond.
+    stage.daemon.sterna("policy cruise gold 1us --tolerance 50%").ok();
+    let checker = stage.checker("a", &CheckerOptions::gentle(200));
+    let hurt = |stage: &Stage| stage.daemon.json("status")["hurt"].clone();
+    until("the disk to be hurt", seconds(60), || {
+        let hurt = hurt(&stage);
+        let missed =
+            hurt[0]["promised_us"].as_f64()? < hurt[0]["response_us"].as_f64()?;
+        let helps = hurt[0]["help"]["text"].as_str().is_some_and(|it| !it.is_empty());
+        (hurt[0]["disk"] == "a" && missed && helps).then_some(())
+    });
+    let told = stage.daemon.json("activity disk:a").to_string();
+    assert!(told.contains("requests take") && told.contains("promised"), "{told}");
+    let missed = |stage: &Stage| {
+        let path = "/v1/classes/gold/kept";
+        let kept = http::ask(stage.daemon.api_socket(), "GET", path, "").json();
+        let hours = kept["hours"].as_array().expect("hours").clone();
+        hours.iter().map(|it| it["missed_s"].as_f64().expect("seconds")).sum::<f64>()
+    };
+    let before = missed(&stage);
+    assert!(before >= 5.0, "{before}");
+    stage.daemon.sterna("policy remove 1").ok();
+    until("the disk to be hurt no more", seconds(60), || {
+        hurt(&stage).as_array().is_some_and(Vec::is_empty).then_some(())
+    });
+    checker.finish_and_verify();
+    stage.daemon.stop();
+    stage.daemon.restart();
+    let after = missed(&stage);
+    assert!(after >= before, "a daemon that stops records all of it: {before} {after}");
+}

@@ -95,6 +95,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/classes/{name}/kept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the promises to a class were kept, hour by hour, in up to 90 days. */
+        get: operations["kept_hours"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/dashboard/links": {
         parameters: {
             query?: never;
@@ -1693,6 +1710,11 @@ export interface components {
             disks: number;
             /**
              * Format: int64
+             * @description Disks whose requests take longer than usual, or than is promised.
+             */
+            disks_hurt?: number;
+            /**
+             * Format: int64
              * @description Disks that clients can use now.
              */
             disks_served: number;
@@ -2536,6 +2558,54 @@ export interface components {
             reason: string;
         };
         /**
+         * @description By what a disk is hurt.
+         * @enum {string}
+         */
+        HurtBy: "hangs" | "queued" | "itself" | "neighbour" | "copies" | "device";
+        /** @description A disk that is hurt: its requests take longer than usual, or than is promised. */
+        HurtDisk: {
+            /** @description By what. */
+            by: components["schemas"]["HurtBy"];
+            /** @description Where it is. */
+            datastore: string;
+            /** @description The disk. */
+            disk: string;
+            /** @description What would help. */
+            help: components["schemas"]["HurtHelp"];
+            /** @description The disk that this is, if it is a neighbour. */
+            neighbour?: string | null;
+            /**
+             * Format: double
+             * @description What is promised at most, in microseconds; absent if nothing is, or it is kept.
+             */
+            promised_us?: number | null;
+            /**
+             * Format: double
+             * @description What its requests took on average in the last 5 s with any, in microseconds; absent if
+             *     they hang.
+             */
+            response_us?: number | null;
+            /**
+             * Format: int64
+             * @description Since when (seconds since 1970).
+             */
+            since: number;
+            /**
+             * Format: double
+             * @description What the same requests usually take, in microseconds; absent if that is not known.
+             */
+            usual_us?: number | null;
+            /** @description The same in a sentence. */
+            why: string;
+        };
+        /** @description What would help a disk that is hurt. */
+        HurtHelp: {
+            /** @description The command that does it; absent if nothing is known. */
+            command?: string | null;
+            /** @description What to do, and what it is predicted to bring; or why nothing is known. */
+            text: string;
+        };
+        /**
          * @description The role of an image.
          * @enum {string}
          */
@@ -2618,6 +2688,44 @@ export interface components {
             stays?: string | null;
             /** @description Its name. */
             vm: string;
+        };
+        /** @description How the promises to a class were kept. */
+        KeptClass: {
+            /** @description The class. */
+            class: string;
+            /** @description The hours in which something was promised, the oldest first. */
+            hours: components["schemas"]["KeptHour"][];
+        };
+        /**
+         * @description How one promise was kept in one hour. The seconds are those in which the promise was in
+         *     force and the daemon ran.
+         */
+        KeptHour: {
+            /**
+             * Format: int64
+             * @description When the hour began (seconds since 1970).
+             */
+            at: number;
+            /**
+             * Format: double
+             * @description Seconds in which the class had what was promised.
+             */
+            kept_s: number;
+            /**
+             * Format: double
+             * @description Seconds in which it had less.
+             */
+            missed_s: number;
+            /**
+             * Format: int64
+             * @description The policy whose target was promised; absent if it was the class's reservation.
+             */
+            policy?: number | null;
+            /**
+             * Format: double
+             * @description Seconds in which it asked for nothing.
+             */
+            quiet_s: number;
         };
         /**
          * @description What the speed of a copy was learned from.
@@ -3895,6 +4003,8 @@ export interface components {
             connections?: components["schemas"]["Connections"];
             /** @description How many of each there are. */
             counts: components["schemas"]["Counts"];
+            /** @description The disks that are hurt, the worst first; 50 at most. */
+            hurt?: components["schemas"]["HurtDisk"][];
             /** @description How it does its I/O. */
             io: components["schemas"]["Io"];
             /**
@@ -4759,6 +4869,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    kept_hours: {
+        parameters: {
+            query?: {
+                /** @description From the hour of this moment on (seconds since 1970); a week before `to` unless given. */
+                from?: number;
+                /** @description Until this moment (seconds since 1970); now unless given. */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The class's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeptClass"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */

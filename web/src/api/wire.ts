@@ -28,8 +28,13 @@ export type Guard = Schemas["Guard"];
 export type Guarding = Schemas["Guarding"];
 /** The first event of a stream. */
 export type Hello = Schemas["Hello"];
+/** A disk whose requests take longer than usual, or than is promised. */
+export type HurtDisk = Schemas["HurtDisk"];
 export type Host = Schemas["Host"];
 export type JudgedDatastore = Schemas["JudgedDatastore"];
+/** How one promise was kept in one hour. */
+export type KeptHour = Schemas["KeptHour"];
+export type KeptClass = Schemas["KeptClass"];
 export type Load = Schemas["Load"];
 export type Migration = Schemas["Migration"];
 export type Plan = Schemas["Plan"];

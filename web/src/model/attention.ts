@@ -1,6 +1,7 @@
 // What somebody should look at now, worst first: the daemon's warnings, moves that stand, and
 // datastores over a bound with the disks that load them.
-import type { Migration, StorageDrs, TopRow, Warning } from "../api/wire.ts";
+import type { HurtDisk, Migration, StorageDrs, TopRow, Warning } from "../api/wire.ts";
+import { headline } from "./hurt.ts";
 import type { Tone } from "./words.ts";
 import { waitsFor } from "./words.ts";
 import { rate, response, wholePercent } from "./units.ts";
@@ -83,20 +84,36 @@ function over(one: StorageDrs["datastores"][number], boundUs: number, talkers: M
   return { text: said.join("; "), hint: "`sterna storage-drs recommend`" };
 }
 
-/** `web-7 moves 310 MiB/s (its usual: 40.0 MiB/s)` */
+/** From so many times its usual on, what a disk transfers is worth a remark. */
+const MORE = 1.5;
+
+/** `web-7 writes 310 MiB/s (its usual: 40.0 MiB/s)`. What is less than usual is no finding. */
 export function talks({ row, usual }: Talker): string {
   const now = row.load.read.bytes_per_second + row.load.write.bytes_per_second;
   const verb = row.load.write.bytes_per_second > row.load.read.bytes_per_second ? "writes" : "reads";
-  return `${row.name} ${verb} ${rate(now)}${usual === null ? "" : ` (its usual: ${rate(usual)})`}`;
+  const more = usual !== null && now >= usual * MORE ? ` (its usual: ${rate(usual)})` : "";
+  return `${row.name} ${verb} ${rate(now)}${more}`;
 }
 
-/** One sentence for the top of the page. */
-export function verdict(items: Item[], late: number, lateIsMore: boolean): { tone: Tone; text: string } {
-  const bad = items.filter((item) => item.tone === "bad").length;
-  if (items.length > 0) {
-    const things = items.length === 1 ? "1 thing to look at" : `${items.length} things to look at`;
-    return { tone: bad > 0 ? "bad" : "warn", text: things };
+/** What the first words of the page are about. */
+export interface Seen {
+  /** Disks that are hurt, the worst first, and how many there are. */
+  hurt: HurtDisk[];
+  count: number;
+  items: Item[];
+  /** Disks that are later than was promised; or more than that, if only some are known. */
+  late: number;
+  lateIsMore: boolean;
+  nowMs: number;
+}
+
+/** One sentence for the top of the page: who is hurt, else what there is to look at. */
+export function verdict({ hurt, count, items, late, lateIsMore, nowMs }: Seen): { tone: Tone; text: string } {
+  const things = items.length === 1 ? "1 thing to look at" : `${items.length} things to look at`;
+  if (hurt.length > 0) {
+    return { tone: hurt.some((one) => one.by === "hangs") ? "bad" : "warn", text: headline(hurt, count, nowMs) };
   }
+  if (items.length > 0) return { tone: items.some((item) => item.tone === "bad") ? "bad" : "warn", text: things };
   if (late > 0) return { tone: "warn", text: `${lateIsMore ? "at least " : ""}${late === 1 ? "1 disk is" : `${late} disks are`} late` };
   return { tone: "ok", text: "Nobody is hurt" };
 }

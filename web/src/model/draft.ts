@@ -5,7 +5,7 @@ import { minuteWords, overlap, parse } from "./schedule.ts";
 import { isOpen } from "./schedule.ts";
 import { minuteOfWeek } from "./time.ts";
 import { windowAt } from "./kept.ts";
-import { parseBytes, parseResponse } from "./units.ts";
+import { parseBytes, parseResponse, wholePercent } from "./units.ts";
 import { command, option } from "./quote.ts";
 import { goal } from "./words.ts";
 
@@ -98,6 +98,26 @@ export interface Rehearsal {
   windows: number;
   /** Those in which the class was beyond the limit, or missed the target. */
   beyond: number;
+}
+
+/**
+ * What a policy would have met in the last day, in words: a limit holds the class back, and a
+ * target holds the others back.
+ */
+export function rehearsed(draft: Draft, found: Rehearsal): string {
+  if (found.windows === 0) return "In the last day the class asked for nothing while this schedule was open.";
+  const part = found.beyond / found.windows;
+  const share = part > 0 && part < 0.005 ? "less than 1%" : wholePercent(part);
+  const of = `${share} of the time in which it asked for anything and the schedule was open`;
+  const name = draft.class;
+  if (draft.kind === "cruise") {
+    return part === 0 ? `In the last day class ${name} always had this target: nobody would have been slowed for it.` : `In the last day class ${name} missed this target in ${of}: then Sterna would have slowed the other classes.`;
+  }
+  if (part === 0) return `In the last day class ${name} never did more than this limit permits: it would have changed nothing.`;
+  const slows = /ms|\ds\s*$/.test(draft.goal) && draft.kind === "limit";
+  if (slows) return `In the last day requests of class ${name} were answered sooner than this limit permits in ${of}: they would have been slower then.`;
+  const more = draft.kind === "queue-depth" ? "had more requests at the device than this" : "did more than this limit permits";
+  return `In the last day class ${name} ${more} in ${of}: its requests would have waited then, so it would have been slower.`;
 }
 
 /** Holds a draft against a timeline of its class. */

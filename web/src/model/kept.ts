@@ -1,7 +1,8 @@
 // Whether a class got what it was promised, hour by hour, from what was measured.
-import type { Class, Columns, Policy } from "../api/wire.ts";
+import type { Class, Columns, KeptHour, Policy } from "../api/wire.ts";
 import { isOpen } from "./schedule.ts";
-import { minuteOfWeek } from "./time.ts";
+import { day, minuteOfWeek } from "./time.ts";
+import { count, percent } from "./units.ts";
 import { goal, reserved } from "./words.ts";
 
 /** What an hour was. `none`: nothing was promised then; `quiet`: nothing was asked. */
@@ -107,4 +108,72 @@ export function windowAt(columns: Columns, at: number): Window {
     meanUs: sum(queueUs, columns.service_us[at]),
     queueUs,
   };
+}
+
+/** A day of a class, as the daemon recorded it second by second. */
+export interface Day {
+  /** `2026-11-24` */
+  day: string;
+  verdict: Verdict;
+  /** The part of the seconds with a promise and a load in which it was kept. */
+  part: number | null;
+}
+
+/** How many days a week has. */
+const DAYS = 7;
+const DAY_MS = 86_400_000;
+
+/** The last seven days until now, the oldest first. `none`: nothing was recorded. */
+export function week(hours: KeptHour[], nowMs: number, zone?: string): Day[] {
+  const days = new Map<string, { kept: number; missed: number; any: boolean }>();
+  // A day with a change of the clock is longer or shorter: one step more finds all seven.
+  for (let at = nowMs; days.size < DAYS; at -= DAY_MS / 2) days.set(day(at, zone), { kept: 0, missed: 0, any: false });
+  for (const hour of hours) {
+    const its = days.get(day(hour.at * 1e3, zone));
+    if (!its) continue;
+    its.kept += hour.kept_s;
+    its.missed += hour.missed_s;
+    its.any = true;
+  }
+  return [...days].reverse().map(([name, { kept, missed, any }]) => ({ day: name, ...judged(kept, missed, any) }));
+}
+
+/** Several days in one: how many of those in which something was asked were kept. */
+export interface Overall {
+  verdict: Verdict;
+  part: number | null;
+  kept: number;
+  asked: number;
+}
+
+/** The days of a week together: kept if each day is. */
+export function overall(days: Day[], hours: KeptHour[]): Overall {
+  const names = new Set(days.filter((one) => one.part !== null).map((one) => one.day));
+  const sum = (of: (hour: KeptHour) => number) => hours.reduce((total, hour) => total + of(hour), 0);
+  const all = judged(sum((hour) => hour.kept_s), sum((hour) => hour.missed_s), hours.length > 0);
+  const missed = days.filter((one) => one.verdict === "missed").length;
+  const verdict = all.part === null ? all.verdict : missed > 0 ? "missed" : "kept";
+  return { part: all.part, verdict, kept: names.size - missed, asked: names.size };
+}
+
+function judged(kept: number, missed: number, any: boolean): { verdict: Verdict; part: number | null } {
+  const part = kept + missed === 0 ? null : kept / (kept + missed);
+  return { part, verdict: !any ? "none" : part === null ? "quiet" : part >= ENOUGH ? "kept" : "missed" };
+}
+
+const WORDS: Record<Verdict, string> = { kept: "kept", missed: "not kept", quiet: "not asked", none: "no data" };
+
+/** `kept 99.9%`, `not kept 88.7%`, `no data` */
+export function dayWords(one: { verdict: Verdict; part: number | null }): string {
+  return one.part === null ? WORDS[one.verdict] : `${WORDS[one.verdict]} ${share(one.part)}`;
+}
+
+/** `kept on 5 of 6 days, 97.7%` */
+export function weekWords(all: Overall): string {
+  return all.part === null ? WORDS[all.verdict] : `kept on ${all.kept} of ${count(all.asked, "day")}, ${share(all.part)}`;
+}
+
+/** What was missed is not rounded away. */
+function share(part: number): string {
+  return percent(part < 1 ? Math.min(part, 0.999) : 1);
 }

@@ -10,6 +10,8 @@ export interface Bound {
   us: number;
   of: Measure;
   whose: string;
+  /** Whether somebody promised it: what only Storage DRS judges by is no promise. */
+  promised: boolean;
 }
 
 /** The figure that a bound is about; nothing where nothing was asked. */
@@ -20,9 +22,14 @@ export function measured(load: Load, of: Measure): number | null {
   return (load.queue_us ?? 0) + (load.service_us ?? 0);
 }
 
-/** Whether a load is above its bound. */
-export function isLate(load: Load, bound: Bound | null): boolean {
+/** Whether a load is above its bound, promised or not. */
+export function isAbove(load: Load, bound: Bound | null): boolean {
   return bound !== null && (measured(load, bound.of) ?? 0) > bound.us;
+}
+
+/** Whether a load is later than was promised. */
+export function isLate(load: Load, bound: Bound | null): boolean {
+  return bound?.promised === true && isAbove(load, bound);
 }
 
 /** Whether requests are under way and none is answered. */

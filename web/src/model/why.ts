@@ -1,7 +1,7 @@
 // Why a disk answers as it does, in a sentence: the wait before the device against the time at
 // the device, and what is known about either.
 import type { Class, Load, Migration } from "../api/wire.ts";
-import { hangs, isLate, measured, type Bound } from "./late.ts";
+import { hangs, isAbove, isLate, measured, type Bound } from "./late.ts";
 import type { Tone } from "./words.ts";
 import { limits } from "./words.ts";
 import { rate, response, wholePercent } from "./units.ts";
@@ -41,13 +41,14 @@ export function why({ load, class: its, move, bound, neighbour }: Known): Answer
   if (p99 === null || p99 === undefined) {
     return { tone: "quiet", headline: "It is idle", because: "Nothing was asked of it in the last second." };
   }
-  const late = isLate(load, bound ?? null);
+  const above = isAbove(load, bound ?? null);
   let headline = `p99 ${response(p99)}; nothing was promised to it`;
   if (bound) {
-    const word = late ? "above" : "within";
+    const word = above ? "above" : "within";
     headline = `${bound.of} ${response(measured(load, bound.of))} is ${word} ${response(bound.us)}, ${bound.whose}`;
   }
-  return { tone: late ? "warn" : "ok", headline, because: parts(load, its, move, late ? (neighbour ?? null) : null) };
+  const tone = isLate(load, bound ?? null) ? "warn" : above ? "quiet" : "ok";
+  return { tone, headline, because: parts(load, its, move, above ? (neighbour ?? null) : null) };
 }
 
 function parts(load: Load, its: Class | undefined, move: Migration | undefined, neighbour: NonNullable<Known["neighbour"]> | null): string {

@@ -1,8 +1,8 @@
 // States and guards in the words of the command line.
 import type { Class, Goal, Guard, Guarding, Migration, Policy, Predicted } from "../api/wire.ts";
-import { end } from "./progress.ts";
+import { end, ended, type Bar } from "./progress.ts";
 import { moment, shortClock } from "./time.ts";
-import { iops, NOTHING, percent, rate, response, span, wholePercent } from "./units.ts";
+import { bytes, iops, NOTHING, percent, rate, response, span, wholePercent } from "./units.ts";
 
 /** How a state is shown: its shape and colour go with the word, never without. */
 export type Tone = "ok" | "busy" | "warn" | "bad" | "quiet";
@@ -42,10 +42,10 @@ export function fares(guard: Guarding): string {
   else if (typeof baseline === "number") parts.push(`${iops(baseline)} IO/s by itself`);
   if (guard.p99_us) parts.push(`p99 ${response(guard.p99_us)}`);
   if (guard.allowance === 0 && guard.state !== "closed") parts.push("copy only while idle");
-  if (guard.allowance) parts.push(`copy up to ${rate(guard.allowance)}`);
+  if (guard.allowance) parts.push(`the copy may do ${rate(guard.allowance)} at most`);
   if ((guard.late_s ?? 0) >= 1) parts.push(`${span(guard.late_s!)} late`);
   if (guard.reason) parts.push(guard.reason);
-  const state = guard.state ?? "";
+  const state = guard.state === "learning" ? "still measuring the application" : (guard.state ?? "");
   return parts.length === 0 ? state : `${state}${state ? ": " : ""}${parts.join(", ")}`;
 }
 
@@ -73,6 +73,53 @@ export function endWords(move: Migration, nowMs: number): string {
   const at = (seconds: number) => shortClock(nowMs + seconds * 1e3);
   const range = found.most - found.least < 60 ? "" : `, ${at(found.least)} to ${at(found.most)}`;
   return `${at(found.likely)} (in ${span(found.likely)}${range})`;
+}
+
+/**
+ * The phases of a move, each with its end: `copy 13 %, until 14:05; then comparison, until 14:20`.
+ * The copy's end is its part of the bytes that are to be copied and compared.
+ */
+export function phases(move: Migration, bar: Bar, nowMs: number): string | null {
+  const progress = move.progress;
+  if (!progress || ended(move)) return null;
+  const found = end(move);
+  const until = (seconds: number | null) => (seconds === null ? "" : `, until ${shortClock(nowMs + seconds * 1e3)}`);
+  const all = found?.likely ?? null;
+  if (move.state === "switching-over") return "switch-over";
+  if (bar.verified !== null) return `comparison ${bar.percent} %${until(all)}`;
+  const toCopy = Math.max(0, progress.total - progress.synced);
+  const toCompare = move.verify ? Math.max(0, progress.total - (progress.verified ?? 0)) : 0;
+  const part = toCopy / Math.max(1, toCopy + toCompare);
+  const copy = `copy ${bar.percent} %${until(all === null ? null : all * part)}`;
+  return move.verify ? `${copy}; then comparison${until(all)}` : copy;
+}
+
+/** What a pause does to a move. */
+export function pauses(move: Migration): string {
+  const rateNow = move.progress?.rate ?? 0;
+  const gives = rateNow > 0 ? `, which frees ${rate(rateNow)} of reading on ${move.from} and of writing on ${move.to}` : "";
+  return `The copy stops at once${gives}. What is copied stays; what the guest writes meanwhile is copied after the resume. The move ends later by as long as the pause.`;
+}
+
+/** What resuming a move does. */
+export function resumes(move: Migration): string {
+  const left = move.progress ? Math.max(0, move.progress.total - move.progress.synced) : null;
+  const toCopy = left === null ? "The copy goes on where it was" : `The copy goes on: ${bytes(left)} are to be copied${move.verify ? ", then compared" : ""}`;
+  const kept = move.predicted?.kept ?? null;
+  const cost = kept !== null && kept < 1 ? `; the application is predicted to keep ${wholePercent(kept)} of its IO/s` : "";
+  return `${toCopy}${cost}. If the cause of the pause is still there, Sterna refuses and says so.`;
+}
+
+/** What another rate does to a move: how long the rest takes then. */
+export function atRate(move: Migration, wanted: number | null, nowMs: number): string | null {
+  const progress = move.progress;
+  if (!progress) return null;
+  const left = progress.total - progress.synced + (move.verify ? progress.total - (progress.verified ?? 0) : 0);
+  if (wanted === null) return `Without a rate the copy is as fast as the storage and the guard let it; ${bytes(left)} are left to copy and compare.`;
+  const seconds = left / Math.max(1, wanted);
+  const now = end(move);
+  const before = now ? `, now ${shortClock(nowMs + now.likely * 1e3)}` : "";
+  return `At ${rate(wanted)} at most the ${bytes(left)} that are left take ${span(seconds)} or longer: until ${shortClock(nowMs + seconds * 1e3)} at the earliest${before}.`;
 }
 
 /** The time that a move will take, with its range. */

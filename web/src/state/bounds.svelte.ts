@@ -12,7 +12,7 @@ let guards = $derived.by(() => {
   const found = new Map<string, Bound>();
   for (const move of live.migrations) {
     const us = move.guard?.asked.p99_us;
-    if (us && !move.ended) found.set(move.disk, { us, of: "p99", whose: `the guard of its move ${move.id}` });
+    if (us && !move.ended) found.set(move.disk, { us, of: "p99", whose: `the guard of its move ${move.id}`, promised: true });
   }
   return found;
 });
@@ -31,7 +31,7 @@ export function bound(name: string, by: "disk" | "class" | "datastore"): Bound |
     const its = guards.get(name) ?? targets.get(inventory.disk(name)?.class ?? "");
     if (its) return its;
   }
-  return latency === null ? null : { us: latency, of: "p95", whose: "the bound of Storage DRS" };
+  return latency === null ? null : { us: latency, of: "p95", whose: "the bound of Storage DRS", promised: false };
 }
 
 /** Asks for targets and bounds again. */
@@ -42,7 +42,7 @@ export async function refreshBounds(): Promise<void> {
     for (const policy of policies) {
       if (policy.standing === "closed" || policy.aim.kind !== "cruise" || !("response_ms" in policy.aim.goal)) continue;
       const us = policy.aim.goal.response_ms * 1e3 * (1 + policy.aim.tolerance_percent / 100);
-      found.set(policy.class, { us, of: "mean", whose: `the target of class ${policy.class} (policy ${policy.id})` });
+      found.set(policy.class, { us, of: "mean", whose: `the target of class ${policy.class} (policy ${policy.id})`, promised: true });
     }
     targets = found;
     storage = drs;

@@ -174,6 +174,7 @@ export function answer(world, method, path, query, body) {
     }
     case "GET classes": return { body: site.classes(world) };
     case "GET classes/_/explanation": return { body: { class: site.classes(world).find((one) => one.name === name), local_time: "Fri 19:31:21", next_change: Math.floor(clock.now() / 1000) + 7200, policies: site.policies(world).filter((one) => one.class === name), then: null, time_zone: "Europe/Berlin" } };
+    case "GET classes/_/kept": return { body: site.kept(world, name) };
     case "GET policies": return { body: [...site.policies(world), ...(world.policies ?? [])] };
     case "POST policies":
       world.policies = [...(world.policies ?? []), { id: 9, cruise: null, created: Math.floor(clock.now() / 1000), since: Math.floor(clock.now() / 1000), standing: "binds", looser_than: null, until: null, ...body }];

@@ -6,6 +6,18 @@ const MIB = 2 ** 20;
 
 const FREE = { reservation: null, bytes_per_second: null, iops: null, response_ms: null, queue_depth: null, shares: 1000 };
 
+/** The disk that suffers from its neighbour. */
+function hurt(world) {
+  if (world.empty) return [];
+  return [
+    {
+      disk: "mail", datastore: "slow", since: Math.floor(world.started / 1000) - 1620, response_us: 15_400, usual_us: 3100, promised_us: null, by: "neighbour", neighbour: "web-7",
+      why: "Its neighbour web-7 does 91% of the work of datastore slow",
+      help: { text: "move mail to datastore fast; 95 of 100 requests on slow then take up to 18.0 ms, now 41.0 ms", command: "sterna migrate mail --to fast --keep 97%" },
+    },
+  ];
+}
+
 export function status(world) {
   const under = world.migrations.filter((move) => !move.ended);
   const warnings = world.empty
@@ -17,7 +29,8 @@ export function status(world) {
   return {
     version: "0.1.0", pid: 14774, started: Math.floor(world.born / 1000), state: "/var/lib/sterna", socket: "/run/sterna/sterna.sock", nbd: ["nbd+unix:///?socket=/run/sterna/nbd.sock"],
     io: { engine: "io_uring", reason: null },
-    counts: { datastores: world.datastores.length, disks: world.disks.length, disks_served: world.disks.length, migrations: under.length, migrations_paused: under.filter((move) => move.state === "paused").length, classes: 3, policies: 4, vms: 6 },
+    counts: { datastores: world.datastores.length, disks: world.disks.length, disks_served: world.disks.length, migrations: under.length, migrations_paused: under.filter((move) => move.state === "paused").length, classes: 3, policies: 4, vms: 6, disks_hurt: hurt(world).length },
+    hurt: hurt(world),
     warnings,
     predictions: { moves: 12, median_error: 0.071, within: 11, beside: 8, kept_error: 0.015 },
   };
@@ -32,6 +45,17 @@ export function classes(world) {
     one("silver", { shares: 2000, in_force: { ...FREE, shares: 2000 } }),
     one("batch", { in_force: { ...FREE, bytes_per_second: 300 * MIB }, policies: [2, 3], held: { class: "gold", policy: 1, bytes_per_second: 300 * MIB } }),
   ];
+}
+
+/** How the promises to a class were kept: five days, one of them badly. */
+export function kept(world, name) {
+  const hour = Math.floor(world.started / 3.6e6) * 3600;
+  const hours = [];
+  for (let ago = 5 * 24; ago >= 0; ago -= 1) {
+    const missed_s = ago > 60 && ago < 70 ? 900 : ago % 24 === 3 ? 20 : 0;
+    hours.push({ policy: 1, at: hour - ago * 3600, kept_s: 3000 - missed_s, missed_s, quiet_s: 600 });
+  }
+  return { class: name, hours };
 }
 
 export function policies(world) {

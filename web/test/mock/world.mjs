@@ -106,6 +106,7 @@ export class World {
     this.tell("sterna", "policy 2", "Policy 2 of class gold is in force.", null, true, ago(600));
     this.tell("root (uid 0)", "disk db", "Disk db is being moved from fast to slow.", "sterna migrate db --to slow --keep 97%", true, ago(5));
     this.tell("dashboard", "disk log", "Disk log was not moved: datastore tiny cannot be used.", "sterna migrate log --to tiny", false, ago(4));
+    this.tell("sterna", "disk mail", "requests take 15.4 ms, usually 3.1 ms. Its neighbour web-7 does 91% of the work of datastore slow", null, true, ago(27));
     this.tell("sterna", "disk vm-0007", "The move of disk vm-0007 is paused: the destination is full (ENOSPC).", null, false, ago(3));
     for (let at = 0; at < 30; at += 1) this.tell("sterna", null, "Storage DRS looked: 1 datastore is over a bound.", null, true, ago(200 - at * 6));
     this.activities.sort((a, b) => a.at_ms - b.at_ms).forEach((entry, at) => (entry.seq = at + 1));

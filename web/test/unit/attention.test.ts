@@ -1,24 +1,30 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Activity, Bucket, Load, Migration, TopRow } from "../../src/api/wire.ts";
-import { attention, linkTo, verdict } from "../../src/model/attention.ts";
+import { attention, linkTo, talks, verdict } from "../../src/model/attention.ts";
 import { asCsv, matching } from "../../src/model/events.ts";
 import { between, both, cropped, edges } from "../../src/model/heat.ts";
-import { hangs, isLate } from "../../src/model/late.ts";
+import { hangs, isAbove, isLate } from "../../src/model/late.ts";
 import { why } from "../../src/model/why.ts";
 
 const side = { iops: 100, bytes_per_second: 1 };
 const load = { window_s: 1, read: side, write: side, outstanding: 1, in_flight: 1, p50_us: 1, p95_us: 5000, p99_us: 8000, max_us: 9000, queue_us: 100, service_us: 900 } as Load;
 
 test("what was promised of the mean is held against the mean", () => {
-  const bound = (of: "mean" | "p95" | "p99", us: number) => ({ of, us, whose: "" });
+  const bound = (of: "mean" | "p95" | "p99", us: number) => ({ of, us, whose: "", promised: true });
   assert.ok(!isLate(load, bound("mean", 2000)));
   assert.ok(isLate(load, bound("p99", 2000)) && isLate(load, bound("p95", 2000)));
   assert.ok(!isLate(load, null));
 });
 
+test("late is only what was promised", () => {
+  const bound = { of: "p95" as const, us: 2000, whose: "the bound of Storage DRS", promised: false };
+  assert.ok(isAbove(load, bound) && !isLate(load, bound));
+  assert.ok(isLate(load, { ...bound, promised: true }));
+});
+
 test("a disk says why it answers as it does", () => {
-  const slow = why({ load: { ...load, queue_us: 9000 }, class: undefined, bound: { of: "p99", us: 5000, whose: "the guard of its move 3" } });
+  const slow = why({ load: { ...load, queue_us: 9000 }, class: undefined, bound: { of: "p99", us: 5000, whose: "the guard of its move 3", promised: true } });
   assert.match(slow.headline, /p99 8.0 ms is above 5.0 ms, the guard of its move 3/);
   assert.match(slow.because, /wait for their turn 91% of their time/);
   assert.match(why({ load }).because, /at the device/);
@@ -46,9 +52,16 @@ test("the worst comes first, and nothing comes twice", () => {
 });
 
 test("the first words of the page answer its question", () => {
-  assert.equal(verdict([], 0, false).text, "Nobody is hurt");
-  assert.equal(verdict([], 10, true).text, "at least 10 disks are late");
-  assert.equal(verdict([], 1, false).text, "1 disk is late");
+  const seen = { hurt: [], count: 0, items: [], late: 0, lateIsMore: false, nowMs: 0 };
+  assert.equal(verdict(seen).text, "Nobody is hurt");
+  assert.equal(verdict({ ...seen, late: 10, lateIsMore: true }).text, "at least 10 disks are late");
+  assert.equal(verdict({ ...seen, late: 1 }).text, "1 disk is late");
+});
+
+test("who loads a slow datastore less than usual is named without a remark", () => {
+  const row = { name: "db", load: { ...load, read: { iops: 9, bytes_per_second: 3 * 2 ** 20 } } } as TopRow;
+  assert.equal(talks({ row, usual: 10 * 2 ** 20 }), "db reads 3.00 MiB/s");
+  assert.equal(talks({ row, usual: 2 ** 20 }), "db reads 3.00 MiB/s (its usual: 1.00 MiB/s)");
 });
 
 test("hostile names stay inside their links", () => {

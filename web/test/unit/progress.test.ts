@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Migration } from "../../src/api/wire.ts";
 import { end, Reached, REGION } from "../../src/model/progress.ts";
-import { endWords, waitsFor } from "../../src/model/words.ts";
+import { shortClock } from "../../src/model/time.ts";
+import { atRate, endWords, pauses, phases, resumes, waitsFor } from "../../src/model/words.ts";
 
 const GIB = 2 ** 30;
 
@@ -91,4 +92,24 @@ test("a move that stands names what it waits for", () => {
   const closed = { asked: { window: "22:00-06:00", idle_only: false }, state: "closed" } as Migration["guard"];
   assert.equal(waitsFor(move(5, { guard: closed }, { rate: 0 })), "its window 22:00-06:00 is closed");
   assert.equal(waitsFor(move(5, {}, { rate: 0 })), "its turn among the copies");
+});
+
+test("copy and comparison are two phases, each with its end", () => {
+  const at = (seconds: number) => shortClock(seconds * 1e3);
+  const words = (it: Migration) => phases(it, new Reached().bar(it), 0);
+  // 5 GiB are to be copied, and 10 compared.
+  assert.equal(words(move(5, {}, { eta_s: 5400, verified: 0 })), `copy 50 %, until ${at(1800)}; then comparison, until ${at(5400)}`);
+  assert.equal(words(move(5, { verify: false }, { eta_s: 1800 })), `copy 50 %, until ${at(1800)}`);
+  assert.equal(words(move(10, { state: "verifying" }, { eta_s: 600, verified: 4 * GIB })), `comparison 40 %, until ${at(600)}`);
+  assert.equal(words(move(5)), "copy 50 %; then comparison");
+  assert.equal(words(move(10, { state: "completed", progress: null })), null);
+});
+
+test("what a pause, a resume and another rate do is said before", () => {
+  const its = move(5, { from: "fast", to: "slow", predicted: { kept: 0.97 } as Migration["predicted"] }, { rate: 100 * 2 ** 20, eta_s: 3000 });
+  assert.match(pauses(its), /which frees 100 MiB\/s of reading on fast and of writing on slow/);
+  assert.match(resumes(its), /5\.00 GiB are to be copied, then compared; the application is predicted to keep 97%/);
+  // 15 GiB at 50 MiB/s.
+  assert.equal(atRate(its, 50 * 2 ** 20, 0), `At 50.0 MiB/s at most the 15.0 GiB that are left take 5 min 07 s or longer: until ${shortClock(307_200)} at the earliest, now ${shortClock(3_000_000)}.`);
+  assert.match(atRate(its, null, 0)!, /as fast as the storage and the guard let it/);
 });

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Class, Columns, Policy } from "../../src/api/wire.ts";
 import { empty } from "../../src/model/timeline.ts";
-import { aimOf, commandOf, contradictions, parseGoal, rehearse, type Draft } from "../../src/model/draft.ts";
-import { hours, promises } from "../../src/model/kept.ts";
+import { aimOf, commandOf, contradictions, parseGoal, rehearse, rehearsed, type Draft } from "../../src/model/draft.ts";
+import { dayWords, hours, overall, promises, week, weekWords } from "../../src/model/kept.ts";
 import { isOpen, minuteWords, overlap, parse, WEEK } from "../../src/model/schedule.ts";
 
 const at = (day: number, hour: number) => day * 1440 + hour * 60;
@@ -91,4 +91,34 @@ test("a draft is held against what was measured", () => {
   assert.deepEqual(rehearse(draft, day(() => 1000), "UTC"), { windows: 120, beyond: 120 });
   assert.deepEqual(rehearse({ ...draft, goal: "250iops" }, day(() => 1000), "UTC"), { windows: 120, beyond: 0 });
   assert.deepEqual(rehearse({ ...draft, schedule: "Thu 01:00-02:00" }, day(() => 1000), "UTC"), { windows: 60, beyond: 60 });
+});
+
+test("a week has seven days, each kept, missed, quiet or without data", () => {
+  const now = Date.UTC(2026, 10, 24, 12);
+  const hour = (daysAgo: number, kept_s: number, missed_s: number) => ({ policy: 1, at: now / 1e3 - daysAgo * 86_400, kept_s, missed_s, quiet_s: 10 });
+  const hours = [hour(9, 0, 9), hour(3, 90, 0), hour(3, 90, 20), hour(2, 0, 0), hour(0, 96, 4)];
+  const days = week(hours, now, "UTC");
+  assert.deepEqual(days.map((one) => one.verdict), ["none", "none", "none", "missed", "quiet", "none", "kept"]);
+  assert.deepEqual([days[0]?.day, days[6]?.day, days[6]?.part, days[3]?.part], ["2026-11-18", "2026-11-24", 0.96, 0.9]);
+  assert.deepEqual(overall(days, hours.slice(1)), { part: 276 / 300, verdict: "missed", kept: 1, asked: 2 });
+  assert.equal(weekWords(overall(days, hours.slice(1))), "kept on 1 of 2 days, 92%");
+  assert.deepEqual([days[6], days[3], days[4], days[0]].map((one) => dayWords(one!)), ["kept 96%", "not kept 90%", "not asked", "no data"]);
+  assert.equal(dayWords({ verdict: "kept", part: 0.99996 }), "kept 99.9%", "a miss is not rounded away");
+  assert.deepEqual(overall(week([], now, "UTC"), []), { part: null, verdict: "none", kept: 0, asked: 0 });
+});
+
+test("a week in which the clock is set back has seven days, too", () => {
+  const days = week([], Date.UTC(2026, 9, 27, 0, 30), "Europe/Berlin").map((one) => one.day);
+  assert.deepEqual(days, ["2026-10-21", "2026-10-22", "2026-10-23", "2026-10-24", "2026-10-25", "2026-10-26", "2026-10-27"]);
+});
+
+test("a limit that was met says that it slows, and a target whom", () => {
+  const draft: Draft = { class: "gold", kind: "limit", goal: "20M", tolerance: "10%", schedule: "" };
+  const some = { windows: 100, beyond: 19 };
+  assert.match(rehearsed(draft, some), /class gold did more than this limit permits in 19% .*it would have been slower/);
+  assert.match(rehearsed({ ...draft, goal: "5ms" }, some), /sooner than this limit permits in 19% .*slower/);
+  assert.match(rehearsed({ ...draft, kind: "cruise", goal: "5ms" }, some), /missed this target in 19% .*slowed the other classes/);
+  assert.match(rehearsed(draft, { windows: 100, beyond: 0 }), /would have changed nothing/);
+  assert.match(rehearsed(draft, { windows: 1000, beyond: 1 }), /less than 1%/);
+  assert.match(rehearsed(draft, { windows: 0, beyond: 0 }), /asked for nothing/);
 });

@@ -1,12 +1,13 @@
 //! `sterna status`: the daemon in one page, and its tasks.
 
 use clap::Args;
-use sterna_api::{Connections, Status, Task};
+use sterna_api::{Connections, HurtDisk, Status, Task};
 use sterna_console::connect::Link;
 use sterna_console::format::{moment_ago, span};
 use sterna_console::output::Output;
 use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 use sterna_console::terms::policies;
+use sterna_core::Nanos;
 
 use crate::commands::predict;
 
@@ -39,6 +40,31 @@ fn clients(connections: &Connections) -> String {
     format!("{guests} over NBD{refused}, {api} of the API{closed}")
 }
 
+/// A disk that is hurt: how, since when, by what, and what would help.
+fn hurt(one: &HurtDisk) -> String {
+    let time = |micros: f64| Nanos((micros * 1e3) as u64).to_string();
+    let takes = match one.response_us {
+        Some(micros) => format!("requests take {}", time(micros)),
+        None => "requests hang".into(),
+    };
+    let should = match (one.promised_us, one.usual_us) {
+        (Some(promised), _) => format!(", promised {}", time(promised)),
+        (None, Some(usual)) => format!(", usually {}", time(usual)),
+        (None, None) => String::new(),
+    };
+    let command = match &one.help.command {
+        Some(command) => format!(": `{command}`"),
+        None => String::new(),
+    };
+    format!(
+        "{}: {takes}{should}, since {}\n{}\nwould help: {}{command}",
+        one.disk,
+        moment_ago(one.since),
+        one.why,
+        one.help.text
+    )
+}
+
 fn show(status: &Status, output: Output) -> String {
     let mut pairs = Pairs::new();
     pairs.add("version", format!("{} (process {})", status.version, status.pid));
@@ -68,6 +94,13 @@ fn show(status: &Status, output: Output) -> String {
     pairs.add("predictions", predict::scores(&status.predictions));
     let policies = policies(counts.policies);
     pairs.add("classes", format!("{}, {policies}", counts.classes));
+    for one in &status.hurt {
+        pairs.add("hurt disk", Cell::styled(hurt(one), Style::Warn));
+    }
+    let more = counts.disks_hurt.saturating_sub(status.hurt.len() as u64);
+    if more > 0 {
+        pairs.add("hurt disks", format!("{more} more"));
+    }
     if status.warnings.is_empty() {
         pairs.add("warnings", Cell::styled("none", Style::Good));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
-use sterna_api::{ChangeClass, Class, CreateClass, Error, Explanation};
+use sterna_api::{ChangeClass, Class, CreateClass, Error, Explanation, KeptClass};
 use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
@@ -102,4 +102,30 @@ pub(super) async fn explain(
     Which(name): Which<String>,
 ) -> Answer<Explanation> {
     blocking(server, move |server| server.levels.explain(&name)).await
+}
+
+/// Which hours of a class are asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AskedHours {
+    /// From the hour of this moment on (seconds since 1970); a week before `to` unless given.
+    from: Option<u64>,
+    /// Until this moment (seconds since 1970); now unless given.
+    to: Option<u64>,
+}
+
+/// How the promises to a class were kept, hour by hour, in up to 90 days.
+#[utoipa::path(
+    get, path = "/v1/classes/{name}/kept", tag = "classes", operation_id = "kept_hours",
+    params(("name" = String, Path, description = "The class's name"), AskedHours),
+    responses((status = 200, body = KeptClass), (status = "default", body = Error)),
+)]
+pub(super) async fn kept(
+    State(server): State<Arc<Server>>,
+    Which(name): Which<String>,
+    Parameters(asked): Parameters<AskedHours>,
+) -> Answer<KeptClass> {
+    let AskedHours { from, to } = asked;
+    blocking(server, move |server| server.levels.kept_hours(&name, from, to)).await
 }

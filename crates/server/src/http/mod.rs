@@ -124,6 +124,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(classes::list, classes::create))
         .routes(routes!(classes::show, classes::change, classes::delete))
         .routes(routes!(classes::explain))
+        .routes(routes!(classes::kept))
         .routes(routes!(policies::list, policies::create))
         .routes(routes!(policies::show, policies::remove))
         .routes(routes!(vms::list, vms::add))

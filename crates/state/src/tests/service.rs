@@ -123,3 +123,33 @@ fn a_state_from_before_classes_is_brought_up_to_date() {
     assert_eq!(store.datastores::<String>().unwrap().len(), 1);
     assert_eq!(store.classes().unwrap().len(), 1);
 }
+
+#[test]
+fn hours_of_promises_add_up_come_back_and_go_after_ninety_days() {
+    const HOUR: u64 = 3600;
+    let (dir, store) = fresh();
+    let gold = store.add_class(class("gold"), vec![]).unwrap();
+    let kept = |class, policy: Option<u64>, hour: u64, kept_s, missed_s| KeptHour {
+        class,
+        policy: policy.map(PolicyId),
+        hour: hour * HOUR,
+        kept_s,
+        missed_s,
+        quiet_s: 60.0,
+    };
+    let now = 90 * 24 * HOUR;
+    let one = kept(gold, None, 5, 200.0, 40.0);
+    let other = kept(gold, Some(7), 6, 300.0, 0.0);
+    store.add_kept(now, vec![one, other, kept(ClassId(99), None, 5, 1.0, 1.0)]).unwrap();
+    store.add_kept(now, vec![one]).unwrap();
+    drop(store);
+    let store = open(&dir);
+    let twice = KeptHour { quiet_s: 120.0, ..kept(gold, None, 5, 400.0, 80.0) };
+    assert_eq!(store.kept_hours(gold, 0, now).unwrap(), [twice, other]);
+    assert_eq!(store.kept_hours(gold, 6 * HOUR, now).unwrap(), [other]);
+    assert_eq!(store.kept_hours(ClassId(99), 0, now).unwrap(), [], "it has gone");
+    store.add_kept(now + 6 * HOUR, vec![]).unwrap();
+    assert_eq!(store.kept_hours(gold, 0, now).unwrap(), [other], "90 days are over");
+    store.remove_class(gold).unwrap();
+    assert_eq!(store.kept_hours(gold, 0, now).unwrap(), []);
+}

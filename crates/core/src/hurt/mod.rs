@@ -1,0 +1,31 @@
+//! Which disks are hurt: their requests take longer than usual, or than is promised.
+//!
+//! **Rule.** A disk is compared with itself alone ([`Usual`]): reads with its reads, long
+//! requests with its long ones. A disk that asks for less than usual is not hurt, and one
+//! that asks for more is not either; only time counts. A disk is hurt once two steps in a row
+//! were slow, and no more once six in a row were not ([`Watch`]): in between, nothing is said.
+//! How often something is said is bounded, for each disk and for all together ([`Budget`]);
+//! what is not said is counted.
+//!
+//! By what a disk is hurt follows from what shares its device with it ([`Cause`]), and what
+//! would help from what is known of that device ([`Help`]).
+//!
+//! **Known gaps.** What is usual is learned anew after each start of the daemon, which takes
+//! five minutes of load. A disk whose application begins to ask at random where it asked in
+//! order counts as hurt until the new times are usual. A disk that turns slow for good counts
+//! as hurt until the slow steps, a tenth of a step each, are the greater part of what was
+//! learned.
+
+mod budget;
+mod cause;
+mod help;
+mod usual;
+mod watch;
+mod watches;
+
+pub use budget::Budget;
+pub use cause::{Cause, Share, Shared, cause};
+pub use help::{Help, Neighbour, help};
+pub use usual::Usual;
+pub use watch::{Hurt, STEP, Turn, Watch};
+pub use watches::{Said, Watches};

@@ -1,0 +1,319 @@
+//! Which disks are hurt, since when, by what, and what would help.
+
+use sterna_core::hurt::{
+    Cause, Help, Hurt, Neighbour, STEP, Said, Share, Shared, Turn, Watch, Watches, cause,
+    help,
+};
+use sterna_core::measure::{Line, LqFit, Side, Summary};
+use sterna_core::{DiskId, Nanos};
+
+const DISK: DiskId = DiskId(7);
+
+/// A step in which so many reads of a length took so long each.
+fn reads(count: u64, length: u64, micros: u64) -> Summary {
+    let took = (count > 0).then_some(Nanos::from_micros(micros));
+    let bytes = (count * length) as f64;
+    let read = Side { operations: count, bytes, response: took };
+    Summary { span: STEP, read, service: took, ..Summary::default() }
+}
+
+/// Requests of 4 KiB, 100 a second.
+fn at(micros: u64) -> Summary {
+    reads(500, 4096, micros)
+}
+
+/// A disk, and the time.
+#[derive(Default)]
+struct Stage {
+    watch: Watch,
+    now: Nanos,
+}
+
+impl Stage {
+    /// A disk whose requests have taken so long for ten minutes.
+    fn usually(micros: u64) -> Stage {
+        let mut stage = Stage::default();
+        for _ in 0..120 {
+            stage.step(&at(micros), None);
+        }
+        stage
+    }
+
+    fn step(&mut self, did: &Summary, promised: Option<Nanos>) -> Vec<Turn> {
+        self.now = self.now.plus(STEP);
+        self.watch.step(self.now, did, promised).into_iter().flatten().collect()
+    }
+
+    fn steps(&mut self, count: usize, did: &Summary) -> Vec<Turn> {
+        (0..count).flat_map(|_| self.step(did, None)).collect()
+    }
+}
+
+#[test]
+fn two_slow_steps_hurt_and_six_others_heal() {
+    let mut stage = Stage::usually(500);
+    let before = stage.now;
+    assert_eq!(stage.steps(1, &at(8_000)), [], "one slow step is chance");
+    let turns = stage.steps(1, &at(8_000));
+    let [Turn::Rose(hurt)] = turns[..] else { panic!("{turns:?}") };
+    assert_eq!((hurt.since, hurt.took), (before, Some(Nanos::from_millis(8))));
+    let usual = hurt.usual.unwrap().0 as f64;
+    assert!((450_000.0..550_000.0).contains(&usual), "{usual}");
+    stage.steps(1, &at(9_000));
+    assert_eq!(stage.steps(5, &at(500)), [], "it may come back");
+    let turns = stage.steps(1, &at(500));
+    let [Turn::Fell { lasted, worst, quiet }] = turns[..] else { panic!("{turns:?}") };
+    assert_eq!((lasted, quiet), (Nanos::from_secs(15), false));
+    assert_eq!(worst, Some(Nanos::from_millis(9)));
+    assert_eq!(stage.watch.hurt(), None);
+}
+
+#[test]
+fn between_slow_and_well_nothing_changes() {
+    let mut stage = Stage::usually(1_000);
+    for _ in 0..50 {
+        stage.steps(1, &at(3_500));
+        assert_eq!(
+            stage.steps(1, &at(2_000)),
+            [],
+            "not hurt: no two slow steps in a row"
+        );
+    }
+    assert_eq!(stage.steps(2, &at(4_000)).len(), 1);
+    assert_eq!(stage.steps(50, &at(2_000)), [], "hurt: it is not well yet");
+}
+
+#[test]
+fn less_load_than_usual_hurts_nobody_and_neither_does_more() {
+    let mut stage = Stage::usually(1_000);
+    assert_eq!(stage.steps(50, &reads(100, 4096, 1_000)), []);
+    assert_eq!(stage.steps(50, &reads(5_000, 4096, 1_000)), []);
+    let iops = stage.watch.usual().rate().unwrap();
+    assert!((90.0..110.0).contains(&iops), "{iops}");
+}
+
+#[test]
+fn long_requests_are_compared_with_long_ones() {
+    let mut stage = Stage::usually(500);
+    let long = reads(100, 1 << 20, 9_000);
+    assert_eq!(stage.steps(200, &long), [], "a backup is no trouble");
+    assert_eq!(stage.steps(1, &reads(100, 1 << 20, 40_000)), []);
+    assert!(matches!(stage.steps(1, &reads(100, 1 << 20, 40_000))[..], [Turn::Rose(_)]));
+}
+
+#[test]
+fn a_disk_is_not_judged_before_five_minutes_of_load() {
+    let mut stage = Stage::default();
+    stage.steps(50, &at(500));
+    assert_eq!(stage.steps(5, &at(9_000)), []);
+}
+
+#[test]
+fn microseconds_more_hurt_nobody() {
+    let mut stage = Stage::usually(60);
+    assert_eq!(stage.steps(50, &at(500)), []);
+}
+
+#[test]
+fn a_missed_promise_hurts_whatever_is_usual() {
+    let mut stage = Stage::usually(8_000);
+    let promised = Some(Nanos::from_millis(5));
+    stage.step(&at(8_000), promised);
+    let turns = stage.step(&at(8_000), promised);
+    let [Turn::Rose(hurt)] = turns[..] else { panic!("{turns:?}") };
+    assert_eq!(hurt.promised, promised);
+    for _ in 0..5 {
+        assert_eq!(stage.step(&at(4_000), promised), []);
+    }
+    assert!(matches!(stage.step(&at(4_000), promised)[..], [Turn::Fell { .. }]));
+}
+
+#[test]
+fn a_promise_that_is_taken_back_hurts_nobody_any_more() {
+    let mut stage = Stage::default();
+    let promised = Some(Nanos::from_millis(5));
+    stage.step(&at(8_000), promised);
+    let turns = stage.step(&at(8_000), promised);
+    assert!(matches!(turns[..], [Turn::Rose(_), Turn::Began { .. }]), "{turns:?}");
+    assert_eq!(stage.steps(5, &at(8_000)), []);
+    let turns = stage.steps(1, &at(8_000));
+    assert!(matches!(turns[..], [Turn::Fell { quiet: false, .. }]), "{turns:?}");
+}
+
+#[test]
+fn requests_that_hang_hurt() {
+    let mut stage = Stage::usually(500);
+    let hangs = Summary { in_flight: 3, ..reads(0, 0, 0) };
+    let turns = stage.steps(2, &hangs);
+    assert!(matches!(turns[..], [Turn::Rose(Hurt { took: None, .. })]), "{turns:?}");
+}
+
+#[test]
+fn a_pause_is_no_recovery_and_a_minute_without_requests_ends_it() {
+    let mut stage = Stage::usually(500);
+    stage.steps(2, &at(8_000));
+    assert_eq!(stage.steps(11, &reads(0, 0, 0)), []);
+    let turns = stage.steps(1, &reads(0, 0, 0));
+    assert!(matches!(turns[0], Turn::Fell { quiet: true, .. }), "{turns:?}");
+}
+
+#[test]
+fn a_time_that_lasts_becomes_usual() {
+    let mut stage = Stage::usually(500);
+    let turns = stage.steps(3_000, &at(8_000));
+    assert!(matches!(turns[..], [Turn::Rose(_), Turn::Fell { .. }]), "{turns:?}");
+}
+
+#[test]
+fn a_load_begins_and_ends_once() {
+    let mut stage = Stage::default();
+    let turns = stage.steps(2, &at(500));
+    assert_eq!(turns, [Turn::Began { iops: 100.0 }]);
+    let mut turns = Vec::new();
+    for _ in 0..20 {
+        turns.extend(stage.steps(5, &reads(0, 0, 0)));
+        turns.extend(stage.steps(1, &at(500)));
+    }
+    assert_eq!(turns, [], "a load with pauses is one load");
+    let turns = stage.steps(12, &reads(0, 0, 0));
+    assert_eq!(turns, [Turn::Ended { lasted: Nanos::from_secs(10 + 20 * 30) }]);
+}
+
+/// What is said of a disk that does one thing after another.
+fn said(steps: impl Iterator<Item = Summary>) -> Vec<Said> {
+    let (mut watches, mut now, mut said) = (Watches::default(), Nanos(0), Vec::new());
+    for did in steps {
+        now = now.plus(STEP);
+        said.extend(watches.step(now, &[(DISK, did, None)]));
+    }
+    said
+}
+
+#[test]
+fn what_was_said_to_begin_is_said_to_end_however_often_it_happens() {
+    // Hurt for half a minute out of each minute, for five hours.
+    let usual = std::iter::repeat_n(at(500), 200);
+    let waves = (0..3_600).map(|step| if step % 12 < 6 { at(9_000) } else { at(500) });
+    let said = said(usual.chain(waves));
+    let rose = said.iter().filter(|one| matches!(one.turn, Turn::Rose(_))).count();
+    let fell = said.iter().filter(|one| matches!(one.turn, Turn::Fell { .. })).count();
+    assert!((10..=20).contains(&rose), "eight at once, six an hour: {rose}");
+    assert!(rose - fell <= 1, "{rose} {fell}");
+    let unsaid: u32 = said.iter().map(|one| one.unsaid).sum();
+    assert!(unsaid > 200, "the others are counted: {unsaid}");
+}
+
+#[test]
+fn a_load_that_was_there_before_the_daemon_does_not_begin() {
+    let said = said(std::iter::repeat_n(at(500), 50));
+    assert_eq!(said, []);
+}
+
+#[test]
+fn a_thousand_disks_that_turn_slow_at_once_do_not_flood() {
+    let (mut watches, mut now) = (Watches::default(), Nanos(0));
+    let all = |did: Summary| -> Vec<_> {
+        (0..1_000).map(|disk| (DiskId(disk), did, None)).collect()
+    };
+    let mut step = |did: Summary, steps: usize| {
+        let mut said = 0;
+        for _ in 0..steps {
+            now = now.plus(STEP);
+            said += watches.step(now, &all(did)).len();
+        }
+        (said, watches.hurt().len())
+    };
+    assert_eq!(step(at(500), 100), (0, 0));
+    let (said, hurt) = step(at(9_000), 2);
+    assert_eq!(hurt, 1_000);
+    assert!((1..=60).contains(&said), "{said}");
+}
+
+fn hurt() -> Hurt {
+    let took = Some(Nanos::from_millis(40));
+    Hurt { since: Nanos(0), took, usual: Some(Nanos::from_millis(10)), promised: None }
+}
+
+fn share(iops: f64, length: f64) -> Share {
+    Share { iops, bytes_per_second: iops * length }
+}
+
+/// A disk with two others: one with many requests.
+fn beside_etl() -> Shared {
+    let others = vec![share(1.0, 4096.0), share(100.0, 65536.0)];
+    Shared { own: share(20.0, 4096.0), others, ..Shared::default() }
+}
+
+#[test]
+fn who_does_most_of_the_work_is_named() {
+    let shared = beside_etl();
+    let Cause::Neighbour { at, part } = cause(&hurt(), &shared) else { panic!() };
+    assert_eq!(at, 1);
+    assert!((0.98..1.0).contains(&part), "{part}");
+    let copies = Shared { copies: share(400.0, 262_144.0), ..shared.clone() };
+    assert!(matches!(cause(&hurt(), &copies), Cause::Copies { .. }));
+    let alone = Shared { others: vec![share(1.0, 4096.0)], ..shared.clone() };
+    assert_eq!(cause(&hurt(), &alone), Cause::Device);
+    let queued = Shared { queued: 0.9, ..shared.clone() };
+    assert_eq!(cause(&hurt(), &queued), Cause::Queued { part: 0.9 });
+    let more = Shared { usual_iops: Some(5.0), ..shared.clone() };
+    assert_eq!(cause(&hurt(), &more), Cause::Itself { times: 4.0 });
+    let hangs = Hurt { took: None, ..hurt() };
+    assert_eq!(cause(&hangs, &shared), Cause::Hangs);
+}
+
+#[test]
+fn a_limit_on_the_neighbour_is_foreseen_by_the_devices_line() {
+    let shared = beside_etl();
+    let neighbour = Neighbour { at: 1, service: Nanos::from_millis(40) };
+    // 200 requests a second at most: 121 of them leave 40 % of the time.
+    let line = Line {
+        unloaded: Nanos::from_millis(16),
+        slope: 5e6,
+        slope_error: 1e5,
+        points: 100,
+        seen: (0.5, 20.0),
+    };
+    let line = LqFit::Line(line);
+    let Help::Limit { bytes_per_second, then } = help(&hurt(), &shared, neighbour, &line)
+    else {
+        panic!()
+    };
+    // With a quarter of the neighbour's requests 46 are left; a tenth would hardly save more.
+    assert_eq!(bytes_per_second, 25.0 * 65536.0);
+    assert!((20.5..21.0).contains(&then.as_millis_f64()), "{then}");
+    let promised = Some(Nanos::from_millis(19));
+    let promised = Hurt { promised, ..hurt() };
+    let sharp = help(&promised, &shared, neighbour, &line);
+    let Help::Limit { bytes_per_second, .. } = sharp else { panic!("{sharp:?}") };
+    assert_eq!(bytes_per_second, 10.0 * 65536.0, "no milder one keeps what is promised");
+    let flat = LqFit::Flat { seen: (0.1, 8.0), latency: Nanos::from_millis(40) };
+    assert_eq!(help(&hurt(), &shared, neighbour, &flat), Help::InVain);
+    let unknown = LqFit::TooFew { points: 2 };
+    let half = Help::Unforeseen { bytes_per_second: 50.0 * 65536.0 };
+    assert_eq!(help(&hurt(), &shared, neighbour, &unknown), half);
+}
+
+#[test]
+fn what_is_foreseen_is_no_less_than_usual_and_what_is_met_of_long_requests() {
+    let others = vec![share(40.0, 262_144.0)];
+    let shared = Shared { own: share(40.0, 8192.0), others, ..Shared::default() };
+    let took = Some(Nanos::from_millis(120));
+    let usual = Some(Nanos::from_micros(60));
+    let hurt = Hurt { took, usual, ..hurt() };
+    let neighbour = Neighbour { at: 0, service: Nanos::from_millis(160) };
+    // By the line alone, next to nothing would be left.
+    let line = LqFit::Line(Line {
+        unloaded: Nanos::from_micros(60),
+        slope: 5e6,
+        slope_error: 1e5,
+        points: 100,
+        seen: (0.1, 12.0),
+    });
+    let Help::Limit { bytes_per_second, then } = help(&hurt, &shared, neighbour, &line)
+    else {
+        panic!()
+    };
+    assert_eq!(bytes_per_second, 20.0 * 262_144.0, "half is enough");
+    assert!((6.2..6.4).contains(&then.as_millis_f64()), "{then}");
+}

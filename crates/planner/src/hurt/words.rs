@@ -1,0 +1,311 @@
+//! Disks that are hurt, in words.
+
+use sterna_api::{HeldFor, HurtHelp, RecommendedMove, is_name};
+use sterna_core::hurt::{Cause, Help, Hurt, Turn};
+use sterna_core::qos::policy::BYTES_MIN;
+use sterna_core::{Bytes, Nanos, Percent};
+
+/// What is around a disk that is hurt.
+pub(super) struct Around {
+    pub(super) disk: String,
+    pub(super) datastore: String,
+    pub(super) class: Option<String>,
+    /// Whether a policy limits its class.
+    pub(super) limited: bool,
+    /// What it is held to for the target of another class.
+    pub(super) held: Option<HeldFor>,
+    /// The neighbour that does most of the work, with its class.
+    pub(super) neighbour: Option<(String, Option<String>)>,
+    /// Moves from the datastore and to it, by number and disk.
+    pub(super) copies: Vec<(u64, String)>,
+    /// How many datastores there are.
+    pub(super) datastores: usize,
+}
+
+/// A response time, as the dashboard has it: `0.50 ms`, `7.9 ms`, `1.2 s`.
+fn time(span: Nanos) -> String {
+    match span.as_millis_f64() {
+        ms if ms < 1.0 => format!("{ms:.2} ms"),
+        ms if ms < 1000.0 => format!("{ms:.1} ms"),
+        ms => format!("{:.1} s", ms / 1e3),
+    }
+}
+
+/// How long something lasted: `45 s`, `12 min`, `3 h 05 min`.
+pub(super) fn span(lasted: Nanos) -> String {
+    let seconds = lasted.0 / 1_000_000_000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// What requests take now, and what they should.
+pub(super) fn takes(hurt: &Hurt) -> String {
+    let Some(took) = hurt.took else { return "requests hang".into() };
+    let promised = hurt.promised.map(|most| format!(", promised {}", time(most)));
+    let usual = hurt.usual.map(|usual| format!(", usually {}", time(usual)));
+    let should = promised.or(usual).unwrap_or_default();
+    format!("requests take {}{should}", time(took))
+}
+
+/// The worst of a time that is over.
+pub(super) fn worst(turn: &Turn) -> String {
+    match turn {
+        Turn::Fell { worst: Some(worst), .. } => format!(", at worst {}", time(*worst)),
+        _ => String::new(),
+    }
+}
+
+/// By what the disk is hurt.
+pub(super) fn why(cause: &Cause, around: &Around) -> String {
+    let datastore = &around.datastore;
+    match cause {
+        Cause::Hangs => format!("Datastore {datastore} answers none of its requests"),
+        Cause::Queued { part } => {
+            let class = around.class.as_deref().unwrap_or("(no class)");
+            let why = match &around.held {
+                Some(HeldFor { class: other, policy, .. }) => format!(
+                    "class {class} is held for the target of class {other} (policy \
+                     {policy})"
+                ),
+                None if around.limited => format!("a policy limits class {class}"),
+                None => format!("other classes of datastore {datastore} go first"),
+            };
+            format!(
+                "Its requests wait for their turn {} of their time: {why}",
+                Percent(*part)
+            )
+        }
+        Cause::Itself { times } => {
+            format!("Its application sends {times:.1} times as many requests as usual")
+        }
+        Cause::Neighbour { part, .. } => {
+            let name = around.neighbour.as_ref().map_or("", |(name, _)| name);
+            format!(
+                "Its neighbour {name} does {} of the work of datastore {datastore}",
+                Percent(*part)
+            )
+        }
+        Cause::Copies { part } => {
+            let of: Vec<String> = around
+                .copies
+                .iter()
+                .map(|(id, disk)| format!("{disk} (move {id})"))
+                .collect();
+            let of = match of.is_empty() {
+                true => "of moves".into(),
+                false => format!("of {}", of.join(", ")),
+            };
+            format!(
+                "Copies {of} do {} of the work of datastore {datastore}",
+                Percent(*part)
+            )
+        }
+        Cause::Device => format!(
+            "No neighbour and no copy does most of the work: datastore {datastore} itself is \
+             slower"
+        ),
+    }
+}
+
+fn response(load: &sterna_api::DatastoreLoad) -> Option<Nanos> {
+    load.p95_us.map(|micros| Nanos((micros * 1e3) as u64))
+}
+
+/// A move that Storage DRS would recommend.
+pub(super) fn help_by_move(one: &RecommendedMove) -> HurtHelp {
+    let RecommendedMove { disk, from, to, source, .. } = one;
+    let effect = match (response(&source[0]), response(&source[1])) {
+        (Some(before), Some(after)) => {
+            let (before, after) = (time(before), time(after));
+            format!(
+                "; 95 of 100 requests on {from} then take up to {after}, now {before}"
+            )
+        }
+        _ => String::new(),
+    };
+    HurtHelp {
+        text: format!("move {disk} to datastore {to}{effect}"),
+        command: Some(format!("sterna migrate {disk} --to {to} --keep 97%")),
+    }
+}
+
+/// A limit on the neighbour.
+pub(super) fn help_by_limit(hurt: &Hurt, help: Help, around: &Around) -> HurtHelp {
+    let (rate, effect) = match help {
+        Help::Limit { bytes_per_second, then } => {
+            let (disk, then) = (&around.disk, time(then));
+            let took = time(hurt.took.unwrap_or_default());
+            let effect = format!("requests of {disk} then take about {then}, now {took}");
+            (bytes_per_second, effect)
+        }
+        Help::Unforeseen { bytes_per_second } => {
+            let effect = format!(
+                "what that brings is not known before `sterna datastore probe {}`",
+                around.datastore
+            );
+            (bytes_per_second, effect)
+        }
+        Help::InVain => return help_without(&Cause::Device, around),
+    };
+    let rate = round(rate);
+    let Some((name, class)) = &around.neighbour else {
+        return help_without(&Cause::Device, around);
+    };
+    let goal = goal(rate);
+    let command = match class {
+        Some(class) if around.class.as_ref() != Some(class) => {
+            format!("sterna policy limit {class} {goal}")
+        }
+        // A class of its own, so that the limit holds nobody else.
+        own => {
+            let new = format!("{name}-limited");
+            let new = if is_name(&new) { new } else { "limited".into() };
+            let leave = own.as_ref().map_or(String::new(), |class| {
+                format!("sterna class remove {class} {name} && ")
+            });
+            format!(
+                "{leave}sterna class create {new} {name} && sterna policy limit {new} {goal}"
+            )
+        }
+    };
+    HurtHelp {
+        text: format!("hold {name} to {}/s; {effect}", Bytes(rate)),
+        command: Some(command),
+    }
+}
+
+/// Where neither a move nor a limit helps.
+pub(super) fn help_without(cause: &Cause, around: &Around) -> HurtHelp {
+    let Around { disk, datastore, .. } = around;
+    let (text, command) = match cause {
+        Cause::Hangs => (
+            "see what is wrong with the datastore".into(),
+            Some(format!("sterna datastore show {datastore}")),
+        ),
+        Cause::Queued { .. } => match &around.class {
+            Some(class) => (
+                "raise the limit, or accept that another class goes first; to see what binds"
+                    .into(),
+                Some(format!("sterna policy explain {class}")),
+            ),
+            None => (
+                "give the disk a class with shares or a reservation".into(),
+                Some(format!("sterna class create important {disk} --shares 4000")),
+            ),
+        },
+        Cause::Copies { .. } => match &around.copies[..] {
+            [(id, _), ..] => (
+                "pause the move, and resume it when the disk is quiet".into(),
+                Some(format!("sterna migration pause {id}")),
+            ),
+            [] => ("wait until the copies have ended".into(), None),
+        },
+        _ if around.datastores < 2 => (
+            "nothing is known: there is no other datastore. Add one, then Sterna says what \
+             would move there"
+                .into(),
+            Some("sterna datastore add NAME PATH".into()),
+        ),
+        _ => (
+            format!(
+                "nothing is known: no move makes datastore {datastore} faster without making \
+                 another one too slow or too full. A probe says what the device can do"
+            ),
+            Some(format!("sterna datastore probe {datastore}")),
+        ),
+    };
+    HurtHelp { text, command }
+}
+
+/// Two figures of it, and no less than may be asked for.
+fn round(rate: f64) -> u64 {
+    let unit: u64 = if rate >= f64::from(10 << 20) { 1 << 20 } else { 256 << 10 };
+    ((rate as u64) / unit * unit).max(BYTES_MIN)
+}
+
+/// A rate as a command has it: `20M`, `256K`.
+fn goal(rate: u64) -> String {
+    match rate % (1 << 20) {
+        0 => format!("{}M", rate >> 20),
+        _ => format!("{}K", rate >> 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(neighbour: Option<&str>) -> Around {
+        Around {
+            disk: "db".into(),
+            datastore: "array".into(),
+            class: Some("gold".into()),
+            limited: false,
+            held: None,
+            neighbour: Some(("etl".into(), neighbour.map(str::to_owned))),
+            copies: Vec::new(),
+            datastores: 1,
+        }
+    }
+
+    fn hurt() -> Hurt {
+        Hurt {
+            since: Nanos(0),
+            took: Some(Nanos::from_micros(7_900)),
+            usual: Some(Nanos::from_micros(500)),
+            promised: None,
+        }
+    }
+
+    #[test]
+    fn a_disk_says_what_it_takes_and_what_is_usual_or_promised() {
+        assert_eq!(takes(&hurt()), "requests take 7.9 ms, usually 0.50 ms");
+        let promised = Hurt { promised: Some(Nanos::from_millis(5)), ..hurt() };
+        assert_eq!(takes(&promised), "requests take 7.9 ms, promised 5.0 ms");
+        assert_eq!(takes(&Hurt { took: None, ..hurt() }), "requests hang");
+        let by = why(&Cause::Neighbour { at: 0, part: 0.9 }, &around(None));
+        assert_eq!(by, "Its neighbour etl does 90% of the work of datastore array");
+    }
+
+    #[test]
+    fn times_are_in_the_dashboards_words() {
+        let times = [490, 7_900, 1_234_000].map(|us| time(Nanos::from_micros(us)));
+        assert_eq!(times, ["0.49 ms", "7.9 ms", "1.2 s"]);
+        let spans = [45, 750, 11_100].map(|s| span(Nanos::from_secs(s)));
+        assert_eq!(spans, ["45 s", "12 min", "3 h 05 min"]);
+    }
+
+    #[test]
+    fn a_limit_is_a_command_that_holds_nobody_else() {
+        let limit =
+            Help::Limit { bytes_per_second: 20_500_000.0, then: Nanos::from_millis(2) };
+        let other = help_by_limit(&hurt(), limit, &around(Some("batch")));
+        assert_eq!(
+            other.text,
+            "hold etl to 19.0 MiB/s; requests of db then take about 2.0 ms, now 7.9 ms"
+        );
+        assert_eq!(other.command.as_deref(), Some("sterna policy limit batch 19M"));
+        let none = help_by_limit(&hurt(), limit, &around(None)).command.unwrap();
+        let made =
+            "sterna class create etl-limited etl && sterna policy limit etl-limited 19M";
+        assert_eq!(none, made);
+        let same = help_by_limit(&hurt(), limit, &around(Some("gold"))).command.unwrap();
+        assert_eq!(same, format!("sterna class remove gold etl && {made}"));
+        let small = Help::Unforeseen { bytes_per_second: 900.0 };
+        let least = help_by_limit(&hurt(), small, &around(Some("batch"))).command;
+        assert_eq!(least.as_deref(), Some("sterna policy limit batch 256K"));
+    }
+
+    #[test]
+    fn where_nothing_is_known_it_says_what_to_set_up() {
+        let alone = help_without(&Cause::Device, &around(None));
+        assert!(alone.text.starts_with("nothing is known"), "{}", alone.text);
+        assert_eq!(alone.command.as_deref(), Some("sterna datastore add NAME PATH"));
+        let two = Around { datastores: 2, ..around(None) };
+        let probe = help_without(&Cause::Device, &two).command;
+        assert_eq!(probe.as_deref(), Some("sterna datastore probe array"));
+    }
+}

@@ -1,0 +1,40 @@
+// Disks that are hurt, in words: how, since when, by what, and what would help. Who is hurt, the
+// daemon decides.
+import type { HurtDisk } from "../api/wire.ts";
+import { day, moment, shortClock } from "./time.ts";
+import { response } from "./units.ts";
+
+/** So many disks are named; of the others, how many they are. */
+export const NAMED = 3;
+
+/** `requests take 7.9 ms, usually 0.50 ms` */
+export function takes(one: HurtDisk): string {
+  if (one.response_us === null || one.response_us === undefined) return "requests hang";
+  const now = `requests take ${response(one.response_us)}`;
+  if (one.promised_us) return `${now}, promised ${response(one.promised_us)}`;
+  return one.usual_us ? `${now}, usually ${response(one.usual_us)}` : now;
+}
+
+/** `since 14:03`, with the day if that is not today. */
+export function since(one: HurtDisk, nowMs: number): string {
+  const atMs = one.since * 1e3;
+  return `since ${day(atMs) === day(nowMs) ? shortClock(atMs) : moment(atMs, nowMs)}`;
+}
+
+/**
+ * `db: requests take 7.9 ms, usually 0.50 ms, since 14:03. Its neighbour etl does 90% of the work
+ * of datastore array`, or `db, mail, web and 4 more are hurt`.
+ */
+export function headline(hurt: HurtDisk[], count: number, nowMs: number): string {
+  const [first] = hurt;
+  if (hurt.length === 1 && count <= 1 && first) return `${first.disk}: ${takes(first)}, ${since(first, nowMs)}. ${first.why}`;
+  const names = hurt.slice(0, NAMED).map((one) => one.disk);
+  const more = Math.max(count, hurt.length) - names.length;
+  const all = more > 0 ? [...names, `${more} more`] : names;
+  return `${all.slice(0, -1).join(", ")} and ${all.at(-1)} are hurt`;
+}
+
+/** How a disk is hurt, if it is. */
+export function hurtOf(hurt: HurtDisk[] | undefined, disk: string): HurtDisk | undefined {
+  return hurt?.find((one) => one.disk === disk);
+}

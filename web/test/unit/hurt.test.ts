@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HurtDisk } from "../../src/api/wire.ts";
+import { verdict } from "../../src/model/attention.ts";
+import { headline, since, takes } from "../../src/model/hurt.ts";
+import { day, shortClock } from "../../src/model/time.ts";
+
+const nowMs = Date.UTC(2026, 10, 24, 12, 30);
+const db: HurtDisk = {
+  disk: "db", datastore: "array", since: nowMs / 1e3 - 1620, response_us: 7900, usual_us: 500, promised_us: null, by: "neighbour", neighbour: "etl",
+  why: "Its neighbour etl does 90% of the work of datastore array", help: { text: "hold etl to 10.0 MiB/s", command: "sterna policy limit batch 10M" },
+};
+const others = ["mail", "web", "log", "shop"].map((disk) => ({ ...db, disk }));
+
+test("one disk is named with what its requests take, and since when", () => {
+  assert.equal(headline([db], 1, nowMs), `db: requests take 7.9 ms, usually 0.50 ms, since ${shortClock(nowMs - 1_620_000)}. Its neighbour etl does 90% of the work of datastore array`);
+  assert.equal(takes({ ...db, promised_us: 5000 }), "requests take 7.9 ms, promised 5.0 ms");
+  assert.equal(takes({ ...db, response_us: null }), "requests hang");
+});
+
+test("of several disks three are named, and the others counted", () => {
+  assert.equal(headline([db, ...others.slice(0, 1)], 2, nowMs), "db and mail are hurt");
+  assert.equal(headline([db, ...others], 7, nowMs), "db, mail, web and 4 more are hurt");
+});
+
+test("what began on another day says on which", () => {
+  const at = nowMs - 3 * 86_400_000;
+  assert.equal(since({ ...db, since: at / 1e3 }, nowMs), `since ${day(at)} ${shortClock(at)}`);
+});
+
+test("who is hurt comes before what there is to look at", () => {
+  const item = { key: "k", tone: "bad" as const, about: "datastore x", text: "", hint: "", link: null };
+  const seen = { hurt: [db], count: 1, items: [item], late: 0, lateIsMore: false, nowMs };
+  assert.match(verdict(seen).text, /^db: requests take 7\.9 ms/);
+  assert.equal(verdict({ ...seen, hurt: [], count: 0 }).text, "1 thing to look at");
+  assert.equal(verdict({ ...seen, items: [] }).tone, "warn");
+});
