@@ -187,6 +187,7 @@ impl Running {
         systemd::ready();
         stop.await;
         systemd::stopping();
+        self.daemon.storage.begin_to_end();
         self.daemon.server.live.end();
         self.daemon.server.dashboard.loopback.close();
         if let Some(watched) = watched {

@@ -31,7 +31,7 @@ use self::known::{Counted, Known};
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
-use crate::own_disk::visit;
+use crate::own_disk::read_at;
 
 /// How long places may take to be looked at. Nobody waits.
 const TAKING: Duration = Duration::from_secs(30);
@@ -124,7 +124,7 @@ impl Storage {
         };
         let (own, state) = (known.fingerprint.clone(), self.store.clone());
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
-        let told = visit(on, &store, move |place| match place {
+        let told = read_at(on, &store, move |place| match place {
             Some(mut place) => look(&mut place, &own, others),
             None => Ok(Whose::Unknown),
         })?;
