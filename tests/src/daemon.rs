@@ -190,6 +190,15 @@ impl Daemon {
         &self.state
     }
 
+    /// Its state directory is renamed while it does not run.
+    #[track_caller]
+    pub fn rename_state(&mut self) {
+        assert!(self.child.is_none(), "the daemon runs");
+        let renamed = self.state.with_extension("renamed");
+        std::fs::rename(&self.state, &renamed).expect("rename a directory");
+        self.state = renamed;
+    }
+
     /// The end of its log.
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();

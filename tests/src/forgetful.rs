@@ -140,6 +140,14 @@ impl Forgetful {
         lost
     }
 
+    /// From now on no client finds it, or clients find it again.
+    #[track_caller]
+    pub fn is_out_of_reach(&self, out: bool) {
+        let away = self.socket.with_extension("away");
+        let (from, to) = if out { (&self.socket, &away) } else { (&away, &self.socket) };
+        std::fs::rename(from, to).expect("rename a socket");
+    }
+
     /// All connections break, of this run and of earlier ones.
     pub fn break_all_connections(&self) {
         for (_, _, stream) in &self.shared.lock().open {

@@ -196,6 +196,13 @@ impl Fingerprint {
         equal * BY_ACCIDENT > read
     }
 
+    /// Whether a place holds all of it, as far as that can be read: then [`whose`] finds that
+    /// it is the disk's own, whatever others are known by.
+    pub fn is_all_there(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
+        let (read, equal) = self.compare(&holds);
+        read > 0 && equal == read
+    }
+
     /// Whether it is very likely this disk's.
     fn is_met(&self, holds: &impl Fn(u64) -> Option<u32>) -> bool {
         let (read, equal) = self.compare(holds);
@@ -393,8 +400,9 @@ mod tests {
         assert_eq!(whose(&two, both(), hot(1)), Whose::Others("one"));
         assert_eq!(whose(&one, both(), hot(1)), Whose::Own);
         // Or five sixths of all.
-        let sixth =
-            |own: u8| holds(move |at| if at / STRETCH % 6 != 0 { 10 + own } else { own });
+        let sixth = |own: u8| {
+            holds(move |at| if (at / STRETCH).is_multiple_of(6) { own } else { 10 + own })
+        };
         assert_eq!(whose(&one, both(), sixth(2)), Whose::Others("two"));
         assert_eq!(whose(&one, both(), sixth(1)), Whose::Own);
         // What is equal in both says nothing, and nothing is known of a disk of zeroes.
@@ -421,6 +429,21 @@ mod tests {
         // They write to the beginning again and again.
         assert_eq!(copy.changed_by_others(holds(|at| 1 + u8::from(at < 2 << 20))), None);
         assert_eq!(copy.changed_by_others(|_| None), None);
+    }
+
+    #[test]
+    fn where_all_is_there_nobody_else_need_be_known() {
+        let bytes = |own: u8| move |at: u64| if at < SIZE / 4 { own } else { 9 };
+        let (one, clone) = (taken(SIZE, bytes(1)), taken(SIZE, bytes(2)));
+        let others = || [("clone", &clone), ("equal", &one)];
+        assert!(one.is_all_there(holds(bytes(1))));
+        assert_eq!(whose(&one, others(), holds(bytes(1))), Whose::Own);
+        // Some of it cannot be read.
+        let some = |at| (at > 0).then(|| checksum(&[bytes(1)(at); STRETCH as usize]));
+        assert!(one.is_all_there(some));
+        assert_eq!(whose(&one, others(), some), Whose::Own);
+        assert!(!one.is_all_there(holds(bytes(2))) && !one.is_all_there(|_| None));
+        assert!(!taken(SIZE, |_| 0).is_all_there(holds(|_| 0)), "nothing is known of it");
     }
 
     #[test]

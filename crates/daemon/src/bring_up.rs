@@ -30,6 +30,10 @@ impl Daemon {
     /// Opens what the store knows of. Returns when all is up, or when those that
     /// are not have had their time; they come up later, behind the caller's back.
     pub(crate) fn bring_all_up(self: &Arc<Self>) -> Result<()> {
+        if let Err(error) = self.storage.store.forget_old_fingerprints() {
+            // Places are compared with more than need be.
+            tracing::warn!(%error, "what disks were known by elsewhere is not forgotten");
+        }
         for record in self.storage.store.datastores()? {
             let handle = self.storage.new_handle(record);
             lock(&self.storage.handles).insert(handle.name().to_owned(), handle.clone());

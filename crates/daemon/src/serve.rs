@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sterna_api::{Error, Result, Status};
 use sterna_core::DiskId;
 use sterna_core::qos::ClassId;
-use sterna_engine::{Config, Engine, Listener, place, remove_leftovers};
+use sterna_engine::{Config, Engine, Listener, place, remove_leftovers, renew_homes};
 use sterna_moves::copies;
 use sterna_os::signals::Signals;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
@@ -81,6 +81,7 @@ impl Running {
         sterna_engine::keep_descriptors();
         let lock = StateLock::take(&settings.state)?;
         make_directories(&settings.state)?;
+        renew_homes(&settings.state.join("accounts"), &settings.state.join("maps"));
         let boot = boot::current()?;
         let descriptors = Descriptors::raise();
         sterna_qemu::virsh::prepare_programs(descriptors::as_before);
@@ -186,6 +187,7 @@ impl Running {
         systemd::ready();
         stop.await;
         systemd::stopping();
+        self.daemon.storage.begin_to_end();
         self.daemon.server.live.end();
         self.daemon.server.dashboard.loopback.close();
         if let Some(watched) = watched {

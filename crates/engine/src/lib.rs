@@ -31,6 +31,7 @@ mod engine;
 mod export;
 mod ground;
 mod holds;
+mod homes;
 mod image;
 mod io;
 mod listener;
@@ -56,6 +57,7 @@ pub use account::AccountSpec;
 pub use directory::description;
 pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedReads};
 pub use ground::{Ground, Shared};
+pub use homes::renew_homes;
 pub use image::{
     Astray, Budget, FileIdentity, FoundFile, HeldFile, ImageSpec, OpenError, Opener,
     VouchFor, Vouched, is_of_this_machine, is_used, opened_by_others,

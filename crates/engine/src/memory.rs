@@ -41,6 +41,7 @@ use rustix::process::geteuid;
 
 pub(crate) use self::home::Home;
 pub use self::leftovers::remove_leftovers;
+pub(crate) use self::leftovers::renew_home;
 use crate::place;
 
 /// Where the machine keeps memory that has a name.

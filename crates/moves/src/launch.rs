@@ -382,7 +382,13 @@ impl Moves {
             self.storage.check_is_place_of_copy(record, &handle).map_err(|error| {
                 match error.code {
                     ErrorCode::Unavailable => unreachable(error),
-                    _ => obstacle(error, "put the right device or server back", repair),
+                    _ => {
+                        let remedy = match error.hint.as_str() {
+                            "" => "put the right device or server back".to_owned(),
+                            remedy => remedy.to_owned(),
+                        };
+                        obstacle(error, &remedy, repair)
+                    }
                 }
             })?;
         if !is_its_place {
@@ -430,6 +436,11 @@ impl Moves {
     fn obstruct(&self, job: &Job, obstacle: &Obstacle) {
         let id = job.id;
         let reason = obstacle.error.to_string();
+        if self.storage.is_ending() && !obstacle.compare {
+            // It may be nothing but the end; if not, the next daemon finds it, too.
+            tracing::debug!(migration = id, reason, "the migration goes no further");
+            return;
+        }
         tracing::warn!(migration = id, reason, "migration paused");
         let hint = Some(obstacle.hint(id));
         let pause = Pause {

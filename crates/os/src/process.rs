@@ -1,4 +1,5 @@
-//! Programs that are started as if this one had changed nothing of itself.
+//! What the standard library has no safe way for: programs that are started as if this one had
+//! changed nothing of itself, and signals that are ignored.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -23,6 +24,15 @@ pub(crate) fn with_soft_limit(command: &mut Command, files: u64) {
     };
     // SAFETY: the closure allocates nothing and takes no lock.
     unsafe { command.pre_exec(lower) };
+}
+
+/// From now on this process is not stopped if it reads from a terminal, or writes to one, of
+/// which it is not in the foreground. Nor are the programs that it starts.
+pub(crate) fn ignore_terminals() {
+    for signal in [libc::SIGTTIN, libc::SIGTTOU] {
+        // SAFETY: nothing of ours runs when the signal comes.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,18 @@
 //!
 //! A signal that is heard, unlike one that is ignored, is as usual again in the programs that
 //! the daemon starts.
+//!
+//! **Job control.** A daemon that stands still keeps all its guests waiting. So Ctrl-Z does not
+//! stop it, nor what the terminal sends a job in the background that reads or writes there.
+//! These two are ignored, and not only heard: the kernel sends a writer that hears SIGTTOU the
+//! signal again and again, and lets one write that ignores it. Only SIGSTOP stops the daemon.
 
 use std::fs;
 
 use sterna_api::{Error, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::process;
 
 /// What ends the daemon in good order, with the reason for the log.
 const ENDING: [(i32, &str); 4] = [
@@ -23,7 +30,8 @@ const ENDING: [(i32, &str); 4] = [
 ];
 
 /// What has no meaning for the daemon.
-const IGNORED: [(i32, &str); 8] = [
+const IGNORED: [(i32, &str); 9] = [
+    (libc::SIGTSTP, "SIGTSTP"),
     (libc::SIGUSR1, "SIGUSR1"),
     (libc::SIGUSR2, "SIGUSR2"),
     (libc::SIGALRM, "SIGALRM"),
@@ -45,6 +53,7 @@ impl Signals {
         // The write beyond the limit (`ulimit -f`, `LimitFSIZE=`) fails, and that is told
         // where it fails. Once heard, the signal does nothing else any more.
         drop(listen(libc::SIGXFSZ)?);
+        process::ignore_terminals();
         for (number, name) in IGNORED {
             let mut signals = listen(number)?;
             tokio::spawn(async move {

@@ -1,6 +1,6 @@
 //! What disks are known by that fill their device or their export.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use sterna_core::DiskId;
 use sterna_core::fingerprint::{Fingerprint, Mark};
 
@@ -30,15 +30,40 @@ fn read(row: &Row<'_>) -> rusqlite::Result<FingerprintRecord> {
 }
 
 impl Store {
-    /// The fingerprints of all disks.
-    pub fn fingerprints(&self) -> Result<Vec<FingerprintRecord>, StoreError> {
+    /// What a disk, or its copy, is known by on a datastore. One that is unreadable counts as
+    /// none: without its fingerprint, a disk is served as it was before there were any.
+    pub fn fingerprint(
+        &self,
+        disk: DiskId,
+        datastore: &str,
+    ) -> Result<Option<FingerprintRecord>, StoreError> {
+        let sql = "SELECT * FROM fingerprints WHERE disk = ?1 AND datastore = ?2";
+        let all =
+            self.list_fingerprints(sql, [disk.to_string(), datastore.to_owned()])?;
+        Ok(all.into_iter().next())
+    }
+
+    /// The fingerprints of other disks, `most` of them.
+    pub fn fingerprints_of_others(
+        &self,
+        disk: DiskId,
+        most: usize,
+    ) -> Result<Vec<FingerprintRecord>, StoreError> {
+        let sql = "SELECT * FROM fingerprints WHERE disk != ?1 ORDER BY disk, datastore LIMIT ?2";
+        self.list_fingerprints(sql, [disk.to_string(), most.to_string()])
+    }
+
+    fn list_fingerprints(
+        &self,
+        sql: &'static str,
+        values: [String; 2],
+    ) -> Result<Vec<FingerprintRecord>, StoreError> {
         self.run(move |connection| {
-            let sql = "SELECT * FROM fingerprints ORDER BY disk";
-            let rows: rusqlite::Result<Vec<_>> = connection
-                .prepare_cached(sql)
-                .and_then(|mut statement| Ok(statement.query_map([], read)?.collect()));
+            let rows: rusqlite::Result<Vec<_>> =
+                connection.prepare_cached(sql).and_then(|mut statement| {
+                    Ok(statement.query_map(params_from_iter(values), read)?.collect())
+                });
             let rows = rows.map_err(cannot("read the fingerprints of disks"))?;
-            // Without its fingerprint, a disk is served as it was before there were any.
             let good = rows.into_iter().filter_map(|row| {
                 row.inspect_err(
                     |error| tracing::warn!(%error, "a fingerprint is unreadable"),
@@ -49,18 +74,20 @@ impl Store {
         })?
     }
 
-    /// Forgets a fingerprint.
-    pub fn forget_fingerprint(
-        &self,
-        disk: DiskId,
-        datastore: &str,
-    ) -> Result<(), StoreError> {
-        let datastore = datastore.to_owned();
+    /// Forgets the fingerprints of places where their disk is not, nor a copy that is being
+    /// made.
+    pub fn forget_old_fingerprints(&self) -> Result<(), StoreError> {
         self.transact(move |transaction| {
-            let sql = "DELETE FROM fingerprints WHERE disk = ?1 AND datastore = ?2";
-            let forgotten =
-                transaction.execute(sql, params![disk.to_string(), datastore]);
-            forgotten.map(drop).map_err(cannot("forget the fingerprint of a disk"))
+            let sql = "DELETE FROM fingerprints AS it
+                       WHERE NOT EXISTS (
+                           SELECT 1 FROM disks
+                           WHERE id = it.disk AND datastore = it.datastore)
+                       AND NOT EXISTS (
+                           SELECT 1 FROM migrations
+                           WHERE disk = it.disk AND to_datastore = it.datastore
+                           AND step NOT IN ('completed', 'cancelled'))";
+            let forgotten = transaction.execute(sql, []);
+            forgotten.map(drop).map_err(cannot("forget the fingerprints of old places"))
         })
     }
 

@@ -9,6 +9,7 @@ mod vms;
 use std::time::Duration;
 
 use sterna_api::{Application, Figures, Provision, Report};
+use sterna_core::fingerprint::Fingerprint;
 use sterna_core::guard::{Experience, LatencyExperience, TrialExperience};
 use sterna_core::mirror::CopyMode;
 use sterna_core::{Mark, Nanos};
@@ -264,4 +265,33 @@ fn commits_are_durable_before_they_return() {
         })
         .unwrap();
     assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+}
+
+#[test]
+fn fingerprints_of_places_without_disk_or_copy_are_forgotten() {
+    let (_dir, store, id) = moving();
+    let (db, web) = (disk("db", "fast"), disk("web", "fast"));
+    store.add_disk(web.clone()).unwrap();
+    let of = |disk: &DiskRecord, datastore: &str| FingerprintRecord {
+        disk: disk.id,
+        datastore: datastore.into(),
+        fingerprint: Fingerprint { written: 7, ..Fingerprint::default() },
+    };
+    // A disk, its copy, and places where they were once.
+    let places = [("fast", &db), ("slow", &db), ("old", &db), ("slow", &web)];
+    let all = places.map(|(datastore, disk)| of(disk, datastore));
+    store.set_fingerprints(all.to_vec()).unwrap();
+    assert_eq!(store.fingerprints_of_others(db.id, 9).unwrap(), [of(&web, "slow")]);
+    assert_eq!(store.fingerprints_of_others(web.id, 2).unwrap().len(), 2);
+    store.forget_old_fingerprints().unwrap();
+    let left = |store: &Store| {
+        let has = |(datastore, disk): &(&str, &DiskRecord)| {
+            store.fingerprint(disk.id, datastore).unwrap().is_some()
+        };
+        places.iter().map(has).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&store), [true, true, false, false]);
+    store.migration_never_began(id).unwrap();
+    store.forget_old_fingerprints().unwrap();
+    assert_eq!(left(&store), [true, false, false, false]);
 }

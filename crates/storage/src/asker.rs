@@ -6,11 +6,15 @@
 //! that is still open after its time is not asked again; one that may yet be
 //! answered is waited for, so that two who ask at once both learn the truth.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_os::lock;
+
+/// How soon it is seen that nobody wants to know any more.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// Of whom one thing is asked at a time.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +66,19 @@ impl<T> Asked<T> {
     pub fn answer(self) -> Option<T> {
         let left = self.until.saturating_duration_since(Instant::now());
         self.answer?.recv_timeout(left).ok()
+    }
+
+    /// The same, unless it is `over` before.
+    pub(crate) fn answer_unless(self, over: &AtomicBool) -> Option<T> {
+        let answer = self.answer?;
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            match answer.recv_timeout(left.min(GLANCE)) {
+                Err(mpsc::RecvTimeoutError::Timeout)
+                    if !left.is_zero() && !over.load(Ordering::Relaxed) => {}
+                answer => return answer.ok(),
+            }
+        }
     }
 }
 
@@ -123,6 +140,26 @@ mod tests {
         assert_eq!(asker.ask(SHORT, || 8).answer(), None);
         drop(release);
         assert_eq!(asker.ask(LONG, || 9).answer(), Some(9));
+    }
+
+    #[test]
+    fn nobody_waits_for_an_answer_when_all_is_over() {
+        let over = AtomicBool::new(false);
+        let ask = |question| Asker::default().ask(LONG * 100, question);
+        assert_eq!(ask(|| 7).answer_unless(&over), Some(7));
+        let (asked, waits) = mpsc::channel::<()>();
+        let (_release, held) = mpsc::channel::<()>();
+        let hang = move || {
+            drop(asked);
+            held.recv().map_or(8, |()| 9)
+        };
+        thread::scope(|scope| {
+            let asking = Asker::default().ask(LONG * 100, hang);
+            let answer = scope.spawn(|| asking.answer_unless(&over));
+            let _ = waits.recv();
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(answer.join().ok(), Some(None));
+        });
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct DatastoreHandle {
     listing: Asker,
     /// Of what has become of images that are open.
     files: Asker,
+    /// Whether the daemon stops.
+    ending: Arc<AtomicBool>,
 }
 
 impl DatastoreHandle {
@@ -77,6 +79,7 @@ impl DatastoreHandle {
         record: DatastoreRecord,
         sidecars: PathBuf,
         store: Store,
+        ending: Arc<AtomicBool>,
     ) -> DatastoreHandle {
         let state = Mutex::new(Err("it has not been opened yet".into()));
         let budget = Budget::new(record.shape.unwrap_or_default());
@@ -100,12 +103,18 @@ impl DatastoreHandle {
             asker: Asker::default(),
             listing: Asker::default(),
             files: Asker::default(),
+            ending,
         }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.record.name
+    }
+
+    /// Whether the daemon stops, so that nobody wants to know any more what is there.
+    pub(crate) fn ending(&self) -> &AtomicBool {
+        &self.ending
     }
 
     /// Whether images share its room. A device, or an export, is all its image's.
@@ -398,6 +407,7 @@ impl Storage {
     /// The handle of a datastore that the state knows.
     pub fn new_handle(&self, record: DatastoreRecord) -> Arc<DatastoreHandle> {
         let sidecars = self.places.state.join("sidecars");
-        Arc::new(DatastoreHandle::closed(record, sidecars, self.store.clone()))
+        let (store, ending) = (self.store.clone(), self.ending.clone());
+        Arc::new(DatastoreHandle::closed(record, sidecars, store, ending))
     }
 }

@@ -43,6 +43,7 @@ mod user;
 mod vouching;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
@@ -105,6 +106,8 @@ pub struct Storage {
     placing: Mutex<()>,
     /// Disks whose image is being made, and which are not recorded yet.
     placements: Placements,
+    /// The daemon stops.
+    ending: Arc<AtomicBool>,
     /// Dropped last, with the last share of the storage.
     _held: mpsc::Sender<StorageInUse>,
 }
@@ -142,8 +145,20 @@ impl Storage {
             vouched: Mutex::default(),
             placing: Mutex::default(),
             placements: Placements::default(),
+            ending: Arc::default(),
             _held: held,
         }
+    }
+
+    /// The daemon stops: nobody waits for places to be compared any more.
+    pub fn begin_to_end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the daemon stops. What then stands in the way of something may be nothing but
+    /// that.
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
     }
 
     /// How the engine does I/O, and why so.

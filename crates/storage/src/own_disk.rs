@@ -26,6 +26,7 @@
 //! (`end` of `sterna_moves`).
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
@@ -306,6 +307,26 @@ pub(crate) fn visit<T: Send + 'static>(
     let store = store.clone();
     let asked = Asker::default().ask(ASKING, move || store.connected(work));
     asked.answer().ok_or_else(|| silent(to))?.map_err(|error| to.refused(&error))
+}
+
+/// The same of a visit that only reads, which is left behind when the daemon stops.
+pub(crate) fn read_at<T: Send + 'static>(
+    to: &DatastoreHandle,
+    store: &Arc<Datastore>,
+    work: impl FnOnce(Option<Visit>) -> T + Send + 'static,
+) -> Result<T> {
+    let store = store.clone();
+    let asked = Asker::default().ask(ASKING, move || store.connected(work));
+    match asked.answer_unless(to.ending()) {
+        Some(done) => done.map_err(|error| to.refused(&error)),
+        None if to.ending().load(Ordering::Relaxed) => Err(ends()),
+        None => Err(silent(to)),
+    }
+}
+
+/// Nothing is compared any more.
+pub(crate) fn ends() -> Error {
+    Error::unavailable("the daemon stops").hint("ask again when it runs")
 }
 
 pub(crate) fn silent(to: &DatastoreHandle) -> Error {

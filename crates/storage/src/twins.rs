@@ -36,7 +36,7 @@ use sterna_state::MigrationRecord;
 use crate::Storage;
 use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
-use crate::own_disk::{ASKING, visit};
+use crate::own_disk::{ASKING, ends, read_at};
 
 /// A stretch that is read: a block of a file system.
 const STRETCH: u64 = 4096;
@@ -141,7 +141,7 @@ impl Storage {
                 continue;
             }
             let kinship = match self.kinship(&resident, to, store, numbers.clone()) {
-                Err(error) if in_doubt.passes(&error) => continue,
+                Err(error) if in_doubt.passes(&error) && !self.is_ending() => continue,
                 kinship => kinship?,
             };
             if kinship == Kinship::Alike && !self.has_copied(&resident, to)? {
@@ -204,7 +204,8 @@ impl Storage {
             });
             visit.map_err(|_| Fault::Resident)?
         });
-        match compared.answer() {
+        match compared.answer_unless(to.ending()) {
+            None if self.is_ending() => Err(ends()),
             Some(Ok(kinship)) => Ok(kinship),
             Some(Err(Fault::Destination(error))) => Err(to.refused(&error)),
             Some(Err(Fault::Resident)) | None => Err(incomparable(resident, to)),
@@ -233,7 +234,7 @@ impl Storage {
 /// Whether the destination says that it is all zeroes.
 fn is_empty(to: &DatastoreHandle, store: &Arc<Datastore>) -> Result<bool> {
     let size = store.size_at_opening().unwrap_or(0);
-    visit(to, store, move |visit| {
+    read_at(to, store, move |visit| {
         visit.is_some_and(|mut visit| {
             let data = visit.data(size);
             data.is_all && data.stretches.is_empty()

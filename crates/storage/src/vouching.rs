@@ -43,29 +43,33 @@ impl Storage {
     pub fn vouch(self: &Arc<Self>) {
         let storage: Weak<Storage> = Arc::downgrade(self);
         self.engine.appoint_voucher(Box::new(move |uri| {
-            let Some(storage) = storage.upgrade() else {
-                return Vouched::Unclear("the daemon stops".into());
-            };
-            storage.vouch_again(&Location::Nbd(uri.clone()))
+            let location = Location::Nbd(uri.clone());
+            let told = storage.upgrade().map(|storage| storage.vouch_again(&location));
+            told.flatten().unwrap_or_else(|| Vouched::Unclear("the daemon stops".into()))
         }));
     }
 
     /// The same as a short while ago, if that was not good: to compare two places reads
-    /// another disk's place for seconds, and the engine asks every second.
-    fn vouch_again(&self, location: &Location) -> Vouched {
+    /// another disk's place for seconds, and the engine asks every second. Nothing once the
+    /// daemon stops: the engine waits for the answer.
+    fn vouch_again(&self, location: &Location) -> Option<Vouched> {
         let address = location.to_string();
         if let Some((since, told)) = lock(&self.vouched).get(&address)
             && since.elapsed() < STANDS
         {
-            return told.clone();
+            return Some(told.clone());
         }
-        let told = self.vouch_for(location);
+        let told = (!self.is_ending()).then(|| self.vouch_for(location))?;
+        // What was left out for that must not count as good.
+        if self.is_ending() {
+            return None;
+        }
         let mut all = lock(&self.vouched);
         all.retain(|_, (since, _)| since.elapsed() < STANDS);
         if told != Vouched::Fine {
             all.insert(address, (Instant::now(), told.clone()));
         }
-        told
+        Some(told)
     }
 
     /// Somebody says that a datastore's server is the right one now: it is asked anew.

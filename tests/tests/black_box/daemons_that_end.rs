@@ -2,6 +2,8 @@
 //! flushed. Some servers drop these with the connection; then the next daemon says so, by a
 //! flush that fails once. Where nothing can be lost, nobody is alarmed.
 
+use std::fs::File;
+
 use sterna_tests::clients::{Clients, flushes, nbdsh};
 use sterna_tests::images::identical_files;
 use sterna_tests::programs;
@@ -100,6 +102,41 @@ fn after_a_kill_a_flush_fails_once_if_the_server_dropped_what_was_unflushed() {
     assert!(log.contains("these writes may be lost"), "{log}");
     // Nor does it come again, whatever else the daemon lives through.
     scene.kill_and_restart();
+    scene.nobody_is_alarmed();
+}
+
+/// The account of the only disk, in the memory that a kill leaves, held as a daemon would
+/// hold it: no other daemon takes it for left.
+#[track_caller]
+fn held_account(stage: &Stage) -> File {
+    let accounts = std::fs::read_dir(stage.daemon.state().join("accounts"));
+    let record = accounts.expect("list the accounts").next().expect("there is one");
+    let record = std::fs::read(record.expect("an account").path()).expect("read it");
+    let number = u64::from_le_bytes(record[16..24].try_into().expect("eight bytes"));
+    let memory = File::open(format!("/dev/shm/sterna-account-{number:016x}"));
+    let memory = memory.expect("open its memory");
+    memory.lock_shared().expect("hold it");
+    memory
+}
+
+#[test]
+fn a_state_directory_that_is_renamed_after_a_kill_costs_nobody_an_error() {
+    let Some(mut scene) = Scene::new(true) else { return };
+    scene.kill();
+    // Until a daemon has seen the new name, each daemon of this machine would think that the
+    // state is gone.
+    let held = held_account(&scene.stage);
+    scene.stage.daemon.rename_state();
+    // The disk comes up later than the daemon looks for what is left.
+    scene.server.is_out_of_reach(true);
+    scene.stage.daemon.restart();
+    drop(held);
+    scene.stage.daemon.kill();
+    scene.stage.daemon.restart();
+    scene.server.is_out_of_reach(false);
+    until("the disk to be served", seconds(20), || {
+        scene.stage.daemon.disk("d")["problem"].is_null().then_some(())
+    });
     scene.nobody_is_alarmed();
 }
 

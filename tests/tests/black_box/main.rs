@@ -54,6 +54,7 @@ mod timed;
 mod transfers;
 mod unknown_exports;
 mod unplugging;
+mod vhost_clients;
 mod vms;
 mod vms_of_libvirt;
 mod widths;

@@ -57,6 +57,17 @@ fn a_signal_without_a_meaning_is_logged_and_no_more() {
 }
 
 #[test]
+fn ctrl_z_and_a_terminal_in_the_foreground_of_others_stop_no_guest() {
+    let mut stage = Stage::new();
+    for signal in [Signal::TTIN, Signal::TTOU, Signal::TSTP] {
+        send(&stage, signal);
+    }
+    is_logged(&stage, "signal=\"SIGTSTP\"");
+    stage.disk("x", MIB);
+    stage.daemon.stop();
+}
+
+#[test]
 fn a_disk_beyond_the_limit_of_a_files_size_is_refused_and_the_others_stay() {
     let mut stage = Stage::with(|daemon| daemon.start_under("prlimit --fsize=41943040"));
     stage.disk("x", 32 * MIB);

@@ -5,7 +5,7 @@
 //! - Nothing is left for later in a comment.
 //! - `core` decides and does nothing else: no clock, thread, file, socket,
 //!   process, environment or randomness of its own.
-//! - `unsafe` is written in `engine` alone.
+//! - `unsafe` is written in `engine` alone, but for what `os` sets of the process.
 //! - Every module begins with prose.
 //! - No page links to what is not there, and pages that read well stay so.
 
@@ -180,13 +180,13 @@ fn core_has_no_clock_no_files_no_threads_and_no_dice() {
 }
 
 #[test]
-fn unsafe_is_written_in_the_engine_and_between_fork_and_exec() {
+fn unsafe_is_written_in_the_engine_and_for_the_process_alone() {
     let word = concat!("un", "safe ");
     let mut wrong = Vec::new();
     for source in sources() {
-        // Between fork and exec there is no safe way to set a limit.
-        let is_after_fork = source.path == "crates/os/src/process.rs";
-        if source.path.starts_with("crates/engine/") || is_after_fork {
+        // There is no safe way to set a limit between fork and exec, nor to ignore a signal.
+        let is_of_process = source.path == "crates/os/src/process.rs";
+        if source.path.starts_with("crates/engine/") || is_of_process {
             continue;
         }
         for (index, line) in source.text.lines().enumerate() {

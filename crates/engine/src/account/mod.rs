@@ -24,7 +24,7 @@ mod record;
 mod words;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -158,6 +158,12 @@ impl Account {
             ),
         }
     }
+}
+
+/// The memory of the account at `path`, if one is there that has not ended well.
+pub(crate) fn memory_of(path: &Path) -> Option<Name> {
+    let record = record::read(path).ok().flatten()?;
+    (record.state == State::Open).then_some(Name::Account(record.generation))
 }
 
 /// A new account. Its record comes last: until then the one before counts.

@@ -15,7 +15,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,14 @@ impl Home {
         let mut page = [0; LEN as usize];
         file.read_exact_at(&mut page, at).ok()?;
         Home::decode(&page)
+    }
+
+    /// Keeps it in a file in memory that keeps one.
+    pub(super) fn store_in(&self, file: &File) -> io::Result<()> {
+        let page = self.encode().ok_or(ErrorKind::InvalidFilename)?;
+        let at =
+            file.metadata()?.len().checked_sub(LEN).ok_or(ErrorKind::UnexpectedEof)?;
+        file.write_all_at(&page, at)
     }
 
     /// A page that says it; none if the path is too long for it.

@@ -5,6 +5,11 @@
 //! directory was removed, and if no process has it: whoever uses one has it locked for as
 //! long as it is open or mapped. What an older Sterna has made does not say where it belongs,
 //! and stays until the machine is started anew.
+//!
+//! **A state directory that was renamed** while no daemon ran looks like one that was removed.
+//! So a daemon that starts first gives all memory of its own state directory its present home
+//! ([`renew_home`]): the memory of a disk that comes up late must not be removed meanwhile. If
+//! another daemon starts between the renaming and that, the memory is removed all the same.
 
 use std::fs::{File, read_dir};
 use std::path::Path;
@@ -12,7 +17,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::home::Home;
-use super::{DIRECTORY, is_ours, open_ours};
+use super::{DIRECTORY, Name, is_ours, open_ours};
 
 /// How the names of these files begin.
 const BEGINNINGS: [&str; 2] = ["sterna-map-", "sterna-account-"];
@@ -25,18 +30,34 @@ pub fn remove_leftovers() -> usize {
     let files = files.filter_map(Result::ok);
     let files = files.filter(|file| file.file_name().to_str().is_some_and(is_named));
     files
-        .filter(|file| is_left(&file.path()) && std::fs::remove_file(file.path()).is_ok())
+        .filter(|file| {
+            // Nobody can take it up until it is gone.
+            let left = left(&file.path());
+            left.is_some_and(|_locked| std::fs::remove_file(file.path()).is_ok())
+        })
         .count()
 }
 
-/// Whether nobody comes back for a file. If so, nobody has it.
-fn is_left(path: &Path) -> bool {
-    let Some(file) = open_ours(path).filter(is_ours) else { return false };
+/// The file, if nobody comes back for it: locked, so that nobody has it.
+fn left(path: &Path) -> Option<File> {
+    let file = open_ours(path).filter(is_ours)?;
     let is_removed = |file: &File| Home::kept_in(file).is_some_and(|it| it.is_removed());
     // First without the lock: a daemon that takes its memory up finds it free.
-    is_removed(&file)
+    let is_left = is_removed(&file)
         && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-        && is_removed(&file)
+        && is_removed(&file);
+    is_left.then_some(file)
+}
+
+/// Has what a daemon has left in memory belong to another directory, if it says to which it
+/// belongs.
+pub(crate) fn renew_home(name: Name, home: &Home) {
+    let Some(file) = open_ours(&name.path()).filter(is_ours) else { return };
+    if Home::kept_in(&file).is_some_and(|kept| kept != *home)
+        && let Err(error) = home.store_in(&file)
+    {
+        tracing::warn!(%error, path = %name.path().display(), "cannot say where memory belongs");
+    }
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ pub(super) struct Known {
     fingerprint: Option<Fingerprint>,
     /// What had been written when it was taken, of this attachment.
     counted: Counted,
-    /// What the state says was written since.
-    recorded: u64,
+    /// What the state says was written since; none: it has not got this fingerprint yet.
+    recorded: Option<u64>,
     taken: Instant,
     /// The place has not answered since.
     silent: Option<Instant>,
@@ -48,7 +48,7 @@ impl Counted {
 impl Known {
     pub(super) fn new(fingerprint: Option<Fingerprint>) -> Known {
         Known {
-            recorded: fingerprint.as_ref().map_or(0, |it| it.written),
+            recorded: fingerprint.as_ref().map(|it| it.written),
             fingerprint,
             counted: Counted::default(),
             taken: Instant::now(),
@@ -87,8 +87,13 @@ impl Known {
             return None;
         }
         let asker = self.asker.clone();
-        *self = Known { counted, asker, ..Known::new(taken.clone()) };
+        *self = Known { counted, asker, recorded: None, ..Known::new(taken.clone()) };
         taken
+    }
+
+    /// The state has the fingerprint, with so many bytes that were written since.
+    pub(super) fn is_recorded(&mut self, written: u64) {
+        self.recorded = Some(written);
     }
 
     /// The fingerprint with what was written since, and `more`.
@@ -98,15 +103,13 @@ impl Known {
         Some(Fingerprint { written, is_complete: true, ..fingerprint })
     }
 
-    /// The same while it is not all, if the state is to know of it.
-    pub(super) fn news(&mut self, counted: Counted) -> Option<Fingerprint> {
+    /// The same while it is not all, if the state is to know of it; until that knows.
+    pub(super) fn news(&self, counted: Counted) -> Option<Fingerprint> {
         let fingerprint = self.fingerprint.clone()?;
         let written = self.written(counted);
-        if written.saturating_sub(self.recorded) < UNRECORDED {
-            return None;
-        }
-        self.recorded = written;
-        Some(Fingerprint { written, is_complete: false, ..fingerprint })
+        let is_much = |recorded| written.saturating_sub(recorded) >= UNRECORDED;
+        let is_news = self.recorded.is_none_or(is_much);
+        is_news.then_some(Fingerprint { written, is_complete: false, ..fingerprint })
     }
 }
 
@@ -150,11 +153,24 @@ mod tests {
     fn the_state_hears_of_each_gibibyte_once() {
         let mut known = Known::new(None);
         known.has_looked(count(7, 0), Some(Fingerprint::default()));
+        known.is_recorded(0);
         assert_eq!(known.news(count(6 + UNRECORDED, 0)), None);
         let news = known.news(count(7 + UNRECORDED, 0)).expect("that is much");
         assert_eq!((news.written, news.is_complete), (UNRECORDED, false));
+        known.is_recorded(news.written);
         assert_eq!(known.news(count(8 + UNRECORDED, 0)), None);
         let all = known.complete(count(8 + UNRECORDED, 0), 5).expect("it is known");
         assert_eq!((all.written, all.is_complete), (UNRECORDED + 6, true));
+    }
+
+    #[test]
+    fn what_the_state_could_not_take_is_news_again() {
+        let mut known = Known::new(None);
+        let taken = known.has_looked(count(7, 0), Some(Fingerprint::default()));
+        assert_eq!(known.news(count(7, 0)), taken, "nobody has recorded it");
+        known.is_recorded(0);
+        assert_eq!(known.news(count(7, 0)), None);
+        let much = count(7 + UNRECORDED, 0);
+        assert!(known.news(much).is_some() && known.news(much).is_some());
     }
 }

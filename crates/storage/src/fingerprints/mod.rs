@@ -7,7 +7,7 @@
 //! from before the first of these reads, so that nothing is left out.
 //!
 //! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
-//! last fingerprint. If the state cannot be written, the next look tries it again. At the
+//! last fingerprint. If the state cannot be written, the next round tries it again. At the
 //! start, a place that cannot be visited serves nothing either, and is tried again with the
 //! disk.
 
@@ -31,7 +31,7 @@ use self::known::{Counted, Known};
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
-use crate::own_disk::visit;
+use crate::own_disk::read_at;
 
 /// How long places may take to be looked at. Nobody waits.
 const TAKING: Duration = Duration::from_secs(30);
@@ -61,6 +61,13 @@ struct Used {
     size: u64,
     store: Arc<Datastore>,
     counted: Counted,
+}
+
+/// What a place is found to be.
+struct Looked {
+    whose: Whose<DiskId>,
+    /// Of so many stretches, if more changed than the disk's clients can have written.
+    changed: Option<(usize, usize)>,
 }
 
 /// A place that is looked at.
@@ -97,14 +104,15 @@ impl Storage {
         })
     }
 
-    /// The same for the copy that a move makes. Says whether its content proves it.
+    /// The same for the copy that a move makes, and refuses a place to which others wrote
+    /// since the daemon ended. Says whether its content proves it.
     pub fn check_is_place_of_copy(
         &self,
         copy: &MigrationRecord,
         on: &DatastoreHandle,
     ) -> Result<bool> {
         let what = format!("the copy of disk {}", copy.name);
-        self.check_place(copy.disk, copy.size, &what, on)
+        self.check(copy.disk, copy.size, &what, on, true)
     }
 
     /// Refuses a place that is not this disk's. Says whether its content proves it.
@@ -115,26 +123,38 @@ impl Storage {
         what: &str,
         on: &DatastoreHandle,
     ) -> Result<bool> {
+        self.check(disk, size, what, on, false)
+    }
+
+    /// The same; `alone` if nobody but the daemon writes there.
+    fn check(
+        &self,
+        disk: DiskId,
+        size: u64,
+        what: &str,
+        on: &DatastoreHandle,
+        alone: bool,
+    ) -> Result<bool> {
         let store = on.get()?;
         if !fills(size, store.size_at_opening()) {
             return Ok(false);
         }
-        let (mut own, mut others) = (None, Vec::new());
-        for one in self.store.fingerprints()? {
-            match one.disk == disk {
-                true if one.datastore == on.name() => own = Some(one),
-                true => {}
-                false => others.push(one),
-            }
-        }
-        others.truncate(OTHERS);
-        let Some(known) = own else { return Ok(false) };
-        let own = known.fingerprint.clone();
-        let told = visit(on, &store, move |place| match place {
-            Some(mut place) => look(&mut place, &own, &others),
-            None => Whose::Unknown,
+        let Some(known) = self.store.fingerprint(disk, on.name())? else {
+            return Ok(false);
+        };
+        let (own, state) = (known.fingerprint.clone(), self.store.clone());
+        let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
+        let told = read_at(on, &store, move |place| match place {
+            Some(mut place) => look(&mut place, &own, others),
+            None => Ok(Looked { whose: Whose::Unknown, changed: None }),
         })?;
-        match told {
+        let Looked { whose, changed } = told?;
+        if let Some((changed, read)) = changed.filter(|_| alone)
+            && matches!(whose, Whose::Own | Whose::Unknown)
+        {
+            return Err(is_changed(what, on, changed, read));
+        }
+        match whose {
             Whose::Own => self.goes_on(known).map(|()| true),
             Whose::Unknown => self.goes_on(known).map(|()| false),
             Whose::Others(other) => Err(self.is_anothers(what, on, other)?),
@@ -163,7 +183,8 @@ impl Storage {
         let until = Instant::now() + limit;
         let used = self.exact_places()?;
         let (mut due, news) = self.due(used, at_the_end);
-        self.store.set_fingerprints(news)?;
+        // First: a place that is looked at may not answer, and a kill may come meanwhile.
+        self.record(news)?;
         while !due.is_empty() && Instant::now() < until {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
             let ask = |(used, known): (Used, Asker)| {
@@ -173,16 +194,34 @@ impl Storage {
             };
             let looks: Vec<Look> = batch.into_iter().map(ask).collect();
             let taken = looks.into_iter().filter_map(|look| self.has_looked(look));
-            self.store.set_fingerprints(taken.collect())?;
+            self.record(taken.collect())?;
+        }
+        Ok(())
+    }
+
+    /// Records them. What the state does not take is news again in the next round.
+    fn record(&self, these: Vec<FingerprintRecord>) -> Result<()> {
+        let written = |it: &FingerprintRecord| {
+            ((it.disk, it.datastore.clone()), it.fingerprint.written)
+        };
+        let written: Vec<(Key, u64)> = these.iter().map(written).collect();
+        self.store.set_fingerprints(these)?;
+        let mut all = lock(&self.fingerprints.all);
+        for (key, written) in written {
+            all.get_mut(&key).into_iter().for_each(|known| known.is_recorded(written));
         }
         Ok(())
     }
 
     /// Places in use that a disk or a copy fills. What is known of others is forgotten.
     fn exact_places(&self) -> Result<Vec<Used>> {
+        // Mostly all datastores are directories, and then the state need not be asked.
+        let none_is_exact = self.all_handles().iter().all(|it| it.is_shared());
+        if none_is_exact && lock(&self.fingerprints.all).is_empty() {
+            return Ok(Vec::new());
+        }
         let disks = self.store.disks()?;
-        let copies = self.store.migrations()?;
-        let copies: Vec<_> = copies.into_iter().filter(|it| !it.step.ended()).collect();
+        let copies = self.store.open_migrations()?;
         let places = disks.iter().map(|it| (it.id, it.size, &it.datastore, None));
         let copies =
             copies.iter().map(|it| (it.disk, it.size, &it.to.datastore, Some(it.id)));
@@ -204,19 +243,15 @@ impl Storage {
 
     /// Forgets what is known of places that have no disk and no copy any more.
     fn forget_others(&self, has: impl Fn(&Key) -> bool) -> Result<()> {
-        let mut gone = Vec::new();
-        lock(&self.fingerprints.all).retain(|key, _| {
-            let stays = has(key);
-            gone.extend((!stays).then(|| key.clone()));
-            stays
-        });
-        for (disk, datastore) in gone {
-            self.store.forget_fingerprint(disk, &datastore)?;
+        if lock(&self.fingerprints.all).keys().all(&has) {
+            return Ok(());
         }
+        self.store.forget_old_fingerprints()?;
+        lock(&self.fingerprints.all).retain(|key, _| has(key));
         Ok(())
     }
 
-    /// Those that are due, and what is to be recorded of the others.
+    /// Those that are due, and what is to be recorded of all.
     fn due(
         &self,
         used: Vec<Used>,
@@ -226,11 +261,11 @@ impl Storage {
         let (mut due, mut news) = (Vec::new(), Vec::new());
         for used in used {
             let known = all.entry(used.key.clone()).or_insert_with(|| Known::new(None));
+            let new = known.news(used.counted);
+            news.extend(new.map(|fingerprint| record(&used.key, fingerprint)));
             if known.is_due(used.counted, at_the_end) {
                 let asker = known.asker.clone();
                 due.push((used, asker));
-            } else if let Some(fingerprint) = known.news(used.counted) {
-                news.push(record(&used.key, fingerprint));
             }
         }
         (due, news)
@@ -304,6 +339,18 @@ fn is_strange(what: &str, on: &DatastoreHandle, read: usize) -> Error {
     ))
 }
 
+fn is_changed(what: &str, on: &DatastoreHandle, changed: usize, read: usize) -> Error {
+    let datastore = on.name();
+    let message = format!(
+        "somebody else has written to {what} on datastore {datastore} while no daemon ran: \
+         {changed} of {read} places that Sterna remembers have changed"
+    );
+    Error::in_use(message).hint(
+        "if the state comes from a backup, another disk may have got this place since: then \
+         cancel the move and start a new one to a place that is free",
+    )
+}
+
 fn repair(disk: &DiskRecord, on: &DatastoreHandle) -> String {
     let (disk, datastore, location) = (&disk.name, on.name(), &on.record().location);
     format!(
@@ -317,11 +364,15 @@ fn repair(disk: &DiskRecord, on: &DatastoreHandle) -> String {
 fn look(
     place: &mut Visit,
     own: &Fingerprint,
-    others: &[FingerprintRecord],
-) -> Whose<DiskId> {
+    others: impl FnOnce() -> Result<Vec<FingerprintRecord>>,
+) -> Result<Looked> {
     let mut seen = BTreeMap::new();
     let until = Instant::now() + LONG;
     read_marks(place, own, &mut seen, until);
+    if own.is_all_there(|at| seen.get(&at).copied()) {
+        return Ok(Looked { whose: Whose::Own, changed: None });
+    }
+    let others = others()?;
     let holds = |at| seen.get(&at).copied();
     let is_clear = |other: &FingerprintRecord| own.yields_to(&other.fingerprint, holds);
     // If not, nobody can tell before the places of others' stretches are read, too.
@@ -330,7 +381,8 @@ fn look(
         read_marks(place, &other.fingerprint, &mut seen, until);
     }
     let others = others.iter().map(|it| (it.disk, &it.fingerprint));
-    whose(own, others, |at| seen.get(&at).copied())
+    let holds = |at| seen.get(&at).copied();
+    Ok(Looked { whose: whose(own, others, holds), changed: own.changed_by_others(holds) })
 }
 
 /// Reads what is not known yet of the stretches of a fingerprint.

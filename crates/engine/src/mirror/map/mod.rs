@@ -61,6 +61,7 @@ use sterna_core::mirror::{
 
 pub use self::error::MapError;
 pub use self::key::MapKey;
+pub(crate) use self::remembered::memory_of;
 
 use self::error::failed;
 use self::file::{allocate, beside, lock, new_generation, write_out};

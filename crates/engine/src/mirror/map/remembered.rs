@@ -46,10 +46,13 @@ pub(super) fn left_of(header: &Header) -> Option<(Memory, Header)> {
     same.then_some((memory, found))
 }
 
+/// The memory of the map at `path`, if one is there.
+pub(crate) fn memory_of(path: &Path) -> Option<Name> {
+    let header = header::read(&File::open(path).ok()?).ok()?;
+    Some(Name::Map(header.generation))
+}
+
 /// Removes the memory of the map at `path`, if there is one.
 pub(super) fn forget(path: &Path) {
-    let header = File::open(path).ok().and_then(|file| header::read(&file).ok());
-    if let Some(header) = header {
-        Memory::remove(Name::Map(header.generation));
-    }
+    memory_of(path).into_iter().for_each(Memory::remove);
 }
