@@ -152,13 +152,21 @@ impl Fingerprint {
     /// Whether much of it may be overwritten, or more to be found, if its disk's clients
     /// have written so many bytes since it was taken.
     pub fn is_stale(&self, written: u64) -> bool {
-        let is_weak = self.marks.len() < MARKS / 2;
-        written > self.data / 4 || is_weak && written >= GROWN
+        written > self.data / 4 || self.is_weak() && written >= GROWN
+    }
+
+    /// Whether it has few stretches: a disk that was empty until lately gets more.
+    fn is_weak(&self) -> bool {
+        self.marks.len() < MARKS / 2
     }
 
     /// Whether it is to be taken anew, if so much was written since it was taken `ago`.
     pub fn is_due(&self, written: u64, ago: Nanos) -> bool {
-        let age = if self.marks.is_empty() { Nanos(0) } else { AGED };
+        let age = match self.marks.len() {
+            0 => Nanos(0),
+            _ if self.is_weak() => LOOK,
+            _ => AGED,
+        };
         written > 0 && ago >= OLD || self.is_stale(written) && ago >= age
     }
 
@@ -471,7 +479,7 @@ mod tests {
         assert!(full.is_due(4096, OLD) && full.is_due(SIZE / 4 + 1, AGED));
         assert!(!full.is_due(SIZE, LOOK) && full.is_stale(SIZE));
         let weak = taken(SIZE, |at| u8::from(at == 0));
-        assert!(!weak.is_due(GROWN, LOOK) && weak.is_due(GROWN, AGED));
+        assert!(!weak.is_due(GROWN, Nanos(LOOK.0 - 1)) && weak.is_due(GROWN, LOOK));
         let empty = taken(SIZE, |_| 0);
         assert!(!empty.is_due(0, OLD) && empty.is_due(1, LOOK));
     }

@@ -94,6 +94,35 @@ fn two_servers_that_swap_their_files_serve_nothing_until_they_are_put_back() {
 }
 
 #[test]
+fn disks_whose_beginning_is_rewritten_until_a_kill_are_known_at_each_other_s_place() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    let mut x = disk_on(&stage, "x", 'X');
+    let mut y = disk_on(&stage, "y", 'Y');
+    // The daemon looks at both.
+    stage.daemon.stop();
+    stage.daemon.restart();
+    for disk in ["x", "y"] {
+        let script = format!("h.pwrite(b'{disk}' * (2 << 20), 0); h.flush()");
+        nbdsh(&stage.daemon.uri(disk), &script);
+    }
+    stage.daemon.kill();
+    x.kill();
+    y.kill();
+    let mut swapped =
+        [in_the_place_of(&stage, "x", y.file()), in_the_place_of(&stage, "y", x.file())];
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "datastore on-x holds the bytes of disk y");
+    is_not_served(&stage, "y", "datastore on-y holds the bytes of disk x");
+    for server in &mut swapped {
+        server.kill();
+    }
+    x.restart();
+    y.restart();
+    is_served(&stage, "x", 'x');
+    is_served(&stage, "y", 'y');
+}
+
+#[test]
 fn devices_that_swap_their_names_serve_nothing_until_they_are_put_back() {
     let Some(mut stage) = Stage::given_root(&["losetup", "/usr/bin/python3"]) else {
         return;
