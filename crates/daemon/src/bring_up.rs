@@ -155,12 +155,13 @@ impl Daemon {
         let handle = self.storage.handle(&disk.datastore)?;
         handle.open()?;
         self.moves.check_is_newest(&disk, &handle, migration.as_ref())?;
-        self.storage.check_is_its_place(&disk, &handle)?;
+        let is_proven = self.storage.check_is_its_place(&disk, &handle)?;
         let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.
         let disk = self.storage.disk_record(&disk.name)?;
         let role = self.machines.role_of(&disk, &handle)?;
         let expected = identity(&disk, disk.generation, role);
+        handle.follow_growth(&disk.image, &expected, is_proven)?;
         let image = handle.expect(&disk.image, &expected).map_err(|error| {
             self.machines.part_of_a_copy(&disk).map_or(error, Error::unavailable)
         })?;

@@ -34,6 +34,14 @@ pub(crate) fn unfit(
             with(format!("there is no image {place}; put it back, with its sidecar"))
         }
         (_, Some((place, what))) => {
+            // It is at the end of a device or an export.
+            let what = match file.is_empty() {
+                true => format!(
+                    "{what} at its end; if it was made larger, stop the daemon, make it as \
+                     large as before, and start the daemon"
+                ),
+                false => what,
+            };
             let file = if file.is_empty() { place } else { file };
             with(format!(
                 "{place}: {what}; if it is the right image, import it anew: `sterna disk \

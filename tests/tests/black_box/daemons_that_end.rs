@@ -135,7 +135,7 @@ fn a_state_directory_that_is_renamed_after_a_kill_costs_nobody_an_error() {
     scene.stage.daemon.restart();
     scene.server.is_out_of_reach(false);
     until("the disk to be served", seconds(20), || {
-        scene.stage.daemon.disk("d")["problem"].is_null().then_some(())
+        (scene.stage.daemon.disk("d")["served"] == true).then_some(())
     });
     scene.nobody_is_alarmed();
 }

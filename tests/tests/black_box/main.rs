@@ -21,6 +21,7 @@ mod drs;
 mod endurance;
 mod faults;
 mod forgetting;
+mod grown;
 mod hooks;
 mod itself;
 mod itself_devices;

@@ -9,7 +9,7 @@ use sterna_tests::clients::nbdsh;
 use sterna_tests::images::is_all;
 use sterna_tests::programs::{command, run};
 use sterna_tests::wait::seconds;
-use sterna_tests::{MIB, Stage, until};
+use sterna_tests::{MIB, Stage};
 
 const SIZE: u64 = 32 * MIB;
 const CLIENTS: &[&str] = &["/usr/bin/python3", "nbdkit", "sqlite3"];

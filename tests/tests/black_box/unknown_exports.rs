@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::thread;
+use std::time::Instant;
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::servers::Nbdkit;
@@ -107,4 +108,40 @@ fn an_empty_disk_works_on_when_its_server_is_back() {
     nbdsh(&stage.daemon.uri("x"), "h.pwrite(b'X' * 512, 512)");
     y.restart();
     is_intact(y.file());
+}
+
+#[test]
+fn a_daemon_that_stops_waits_for_no_comparison() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    let mut y = y_on_its_end(&stage);
+    let mut x = stage.nbd_server("on-x", SIZE, &[]);
+    stage.daemon.sterna(&format!("disk create x --size {SIZE} --on on-x")).ok();
+    nbdsh(&stage.daemon.uri("x"), "h.pwrite(b'X' * 512, 16 << 20)");
+    // From now on each stretch takes two seconds.
+    y.kill();
+    let log = stage.scratch.path("reads");
+    let logged = format!("logfile={}", log.display());
+    let slow = ["--filter=log", "--filter=delay", &logged, "rdelay=1"];
+    let _slow = Nbdkit::on_file(&stage.scratch, "on-y", y.file(), &slow);
+    x.kill();
+    x.restart();
+    until("the second stretch to be read", seconds(30), || {
+        let reads = std::fs::read_to_string(&log).unwrap_or_default();
+        reads.contains("offset=0x1000 ").then_some(())
+    });
+    let began = Instant::now();
+    stage.daemon.stop();
+    let took = began.elapsed();
+    // What is unflushed has four seconds; the other stretches would take eight more.
+    assert!(took < seconds(6), "the stop took {took:?}");
+}
+
+/// The disk `y`, of zeroes but for its end; nothing more is to be learned of it.
+#[track_caller]
+fn y_on_its_end(stage: &Stage) -> Nbdkit {
+    let server = stage.nbd_server("on-y", SIZE, &[]);
+    stage.daemon.sterna(&format!("disk create y --size {SIZE} --on on-y")).ok();
+    nbdsh(&stage.daemon.uri("y"), "h.pwrite(b'Y' * (1 << 20), 31 << 20); h.flush()");
+    stage.daemon.looks_at_places();
+    server
 }

@@ -90,6 +90,30 @@ impl Datastore {
         Ok(image)
     }
 
+    /// Whether a disk of that size has filled its device or export before that was made
+    /// larger. Its sidecar is still in a file.
+    pub fn was_filled(&self, size: u64) -> bool {
+        match &self.place {
+            Place::Directory(_) => false,
+            Place::Medium(medium) => medium.was_filled(size),
+        }
+    }
+
+    /// Brings the sidecar of an image to the end of its device or export, if that was made
+    /// larger and the sidecar is where the end was before. Where nothing at the place can say
+    /// whose it is, somebody must have proven that. Says whether something was done.
+    pub fn follow_growth(
+        &self,
+        image: &ImageSpec,
+        expected: &Identity,
+        is_proven: bool,
+    ) -> Result<bool, DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(..) => Ok(false),
+            Ours::Whole(medium) => medium.follow_growth(expected, is_proven),
+        }
+    }
+
     /// Removes the image of a disk of `size` bytes: its file and sidecar, or, on
     /// a device or export, the sidecar alone. Durable; that it is gone already
     /// is fine. Whoever has had the file open says which it is (`held`); else its

@@ -146,7 +146,7 @@ impl Medium {
     }
 
     /// What the sidecar in a file says, if there is one.
-    fn found_in_file(&self) -> Option<Result<Identity, DatastoreError>> {
+    pub(super) fn found_in_file(&self) -> Option<Result<Identity, DatastoreError>> {
         self.sidecar.as_ref()?;
         match self.read_sidecar(u64::MAX) {
             Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => None,
@@ -228,7 +228,7 @@ impl Medium {
         }
     }
 
-    fn write_trailers(
+    pub(super) fn write_trailers(
         &self,
         at: u64,
         trailers: &[Trailer],

@@ -26,6 +26,7 @@ mod directory;
 mod emulated;
 mod error;
 mod exchange;
+mod growth;
 mod images;
 mod location;
 pub mod mark;

@@ -90,15 +90,16 @@ pub(crate) fn fills(disk: u64, place: Option<u64>) -> bool {
 }
 
 impl Storage {
-    /// Refuses a disk whose place holds another disk, or nothing of what the disk held.
+    /// Refuses a disk whose place holds another disk, or nothing of what the disk held. Says
+    /// whether its content proves that it is the disk's.
     pub fn check_is_its_place(
         &self,
         disk: &DiskRecord,
         on: &DatastoreHandle,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let what = format!("disk {}", disk.name);
         let told = self.check_place(disk.id, disk.size, &what, on);
-        told.map(drop).map_err(|error| {
+        told.map_err(|error| {
             let hint = repair(disk, on);
             if error.hint.is_empty() { error.hint(hint) } else { error }
         })
@@ -136,7 +137,7 @@ impl Storage {
         alone: bool,
     ) -> Result<bool> {
         let store = on.get()?;
-        if !fills(size, store.size_at_opening()) {
+        if !fills(size, store.size_at_opening()) && !store.was_filled(size) {
             return Ok(false);
         }
         let Some(known) = self.store.fingerprint(disk, on.name())? else {

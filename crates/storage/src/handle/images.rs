@@ -58,6 +58,29 @@ impl DatastoreHandle {
         })
     }
 
+    /// Finds the sidecar of an image whose device or export was made larger while the daemon
+    /// was down; `is_proven`: the content of the place says that it is the disk's.
+    pub fn follow_growth(
+        &self,
+        file: &str,
+        expected: &Identity,
+        is_proven: bool,
+    ) -> Result<()> {
+        let datastore = self.get()?;
+        let grown = datastore
+            .image(file)
+            .and_then(|image| datastore.follow_growth(&image, expected, is_proven));
+        if grown.map_err(|error| self.refused(&error))? {
+            tracing::warn!(
+                disk = expected.name,
+                datastore = self.name(),
+                "the datastore was made larger while the daemon was down; the disk's sidecar \
+                 is at its new end now"
+            );
+        }
+        Ok(())
+    }
+
     /// Makes an image say what it is.
     pub fn identify(&self, file: &str, identity: &Identity) -> Result<()> {
         let datastore = self.get()?;

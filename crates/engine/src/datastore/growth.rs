@@ -1,0 +1,98 @@
+//! A device or an export that was made larger while no daemon ran: the sidecar of its disk is
+//! not at its end any more.
+//!
+//! **Rule.** If nothing says at the end whose the place is, Sterna looks where the end may have
+//! been, and brings the sidecar to the end, if it is to the last byte the expected one:
+//!
+//! - Of a disk that left room for it, it is behind the disk, within [`SLACK`].
+//! - Of a disk that filled its place, it is in a file. Then nothing at the place says whose it
+//!   is, so the place counts only if its content proves that.
+//!
+//! The new one is durable before the old one goes: a kill leaves two that are equal.
+//!
+//! **What is not found**: a sidecar further behind its disk. The disk is not served then, until
+//! its place is as large as before.
+
+use super::DatastoreError;
+use super::medium::{Kind, Medium};
+use crate::sidecar::trailer::{self, TRAILER_LEN, Trailer};
+use crate::sidecar::{self, Identity, SidecarError};
+
+/// So far behind a disk its sidecar is looked for: somebody waits while that is read. Logical
+/// volumes, of which a disk leaves a part free, are rounded to 4 MiB.
+const SLACK: u64 = 16 << 20;
+/// The most that is read at once.
+const STEP: u64 = 64 << 10;
+
+impl Medium {
+    /// Whether a disk of that size has filled it before it was made larger.
+    pub(super) fn was_filled(&self, size: u64) -> bool {
+        let has_room = trailer::offset(self.capacity(), size).is_some();
+        has_room
+            && self.found_in_file().is_some_and(|it| it.is_ok_and(|it| it.size == size))
+    }
+
+    /// Brings the expected sidecar to the end, if it was where the end was before. Says
+    /// whether it was.
+    pub(super) fn follow_growth(
+        &self,
+        expected: &Identity,
+        is_proven: bool,
+    ) -> Result<bool, DatastoreError> {
+        let Some(end) = trailer::offset(self.capacity(), expected.size) else {
+            return Ok(false);
+        };
+        let in_file = self.found_in_file().and_then(Result::ok);
+        let is_in_file = in_file.as_ref() == Some(expected);
+        match self.read_sidecar(expected.size) {
+            Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => {}
+            // After a kill.
+            Ok(found) if found == *expected && is_in_file => {
+                return self.forget_file().map(|()| false);
+            }
+            // Whoever opens the image is told what is wrong.
+            _ => return Ok(false),
+        }
+        if is_in_file {
+            if is_proven {
+                self.write_sidecar(expected)?;
+                self.forget_file()?;
+            }
+            return Ok(is_proven);
+        }
+        let Some(old) = self.left_behind(expected, end)? else { return Ok(false) };
+        self.write_sidecar(expected)?;
+        self.write_trailers(old, &[[0; TRAILER_LEN]])?;
+        Ok(true)
+    }
+
+    fn forget_file(&self) -> Result<(), DatastoreError> {
+        let Some(path) = &self.sidecar else { return Ok(()) };
+        sidecar::file::remove(path).map_err(super::error::sidecar(path.display()))
+    }
+
+    /// Where the sidecar is, if the place ended there once.
+    fn left_behind(
+        &self,
+        expected: &Identity,
+        end: u64,
+    ) -> Result<Option<u64>, DatastoreError> {
+        let mut visit = match &self.kind {
+            Kind::Device(device) => device.visit()?,
+            Kind::Remote(remote) => remote.visit()?,
+        };
+        let mut at = expected.size.next_multiple_of(TRAILER_LEN as u64);
+        let last = end.min(at + SLACK);
+        while at < last {
+            let bytes = visit.read(&(at..last.min(at + STEP)))?;
+            let (blocks, _) = bytes.as_chunks::<TRAILER_LEN>();
+            let is_it =
+                |block: &Trailer| trailer::read(block).is_ok_and(|it| it == *expected);
+            if let Some(number) = blocks.iter().position(is_it) {
+                return Ok(Some(at + (number * TRAILER_LEN) as u64));
+            }
+            at += STEP;
+        }
+        Ok(None)
+    }
+}
