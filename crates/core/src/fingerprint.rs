@@ -11,14 +11,16 @@
 //! | the place holds | it is |
 //! |---|---|
 //! | what another disk holds, wherever both disks are known to differ, and nowhere what this one holds, and the disk's clients cannot have written that | the other disk's |
+//! | stretches of another disk that this one has not, at least [`CONTESTED`] and more than one in [`BY_ACCIDENT`] of them, and (nearly) none of those that only this one has, which are most of its own beyond the beginning | the other disk's, whose clients went on writing after its last look |
 //! | more than one in [`BY_ACCIDENT`] of the disk's stretches | the disk's own |
 //! | no more than that, and nearly all stretches of another disk | the other disk's |
-//! | no more than that, of at least [`FEWEST`], and more than one in [`BY_ACCIDENT`] of another disk's, [`CONTESTED`] of them nowhere in the disk's own | the other disk's, whose clients went on writing after its last look |
 //! | no more than that, of at least [`FEWEST`], and the disk's clients cannot have written so much since | a stranger's |
 //! | anything else | not known: the disk is served |
 //!
 //! All disks of one size are looked at in the same stretches, so that two clones of one image
-//! are told apart by those in which they differ.
+//! are told apart by those in which they differ. So are two disks with the same kind of file
+//! system, whose beginnings are alike. If only few stretches differ, the two may also be halves
+//! of a mirror that a guest makes, one of them looked at later than the other.
 //!
 //! **A copy** must be as the daemon left it. If it has changed by more than its disk's clients
 //! can have written ([`Fingerprint::changed_by_others`]), its place has got another use: the
@@ -75,6 +77,12 @@ const AGED: Nanos = Nanos::from_secs(15);
 const GROWN: u64 = 16 << 20;
 /// What was written is recorded as soon as this much is not recorded yet, in bytes.
 pub const UNRECORDED: u64 = 1 << 30;
+
+/// Whether a stretch is where disks begin: clients write there again and again, and file
+/// systems of one kind are alike there.
+fn is_beginning(at: u64) -> bool {
+    BEGINNINGS.iter().any(|start| (*start..start + RUN * STRETCH).contains(&at))
+}
 
 /// A stretch that is not zeroes, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,9 +193,7 @@ impl Fingerprint {
         &self,
         holds: impl Fn(u64) -> Option<u32>,
     ) -> Option<(usize, usize)> {
-        let is_anywhere =
-            |at| !BEGINNINGS.iter().any(|it| (*it..it + RUN * STRETCH).contains(&at));
-        let anywhere = self.marks.iter().filter(|mark| is_anywhere(mark.at));
+        let anywhere = self.marks.iter().filter(|mark| !is_beginning(mark.at));
         let answers = anywhere.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
         let (read, equal) = answers.fold((0, 0), |(read, equal), is_equal| {
             (read + 1, equal + usize::from(is_equal))
@@ -199,7 +205,7 @@ impl Fingerprint {
     }
 
     /// Whether a place that holds these checksums may be this disk's.
-    pub fn fits(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
+    fn fits(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
         let (read, equal) = self.compare(&holds);
         equal * BY_ACCIDENT > read
     }
@@ -217,19 +223,39 @@ impl Fingerprint {
         read >= FEWEST && (read - equal) * BY_ACCIDENT <= read
     }
 
-    /// How many of its stretches a place holds, if that is enough to be this disk's rather than
-    /// the place of `own`, of which it holds (nearly) nothing.
-    fn meets_instead_of(
+    /// Its stretches that `other` has not: how many were read at a place, and how many of these
+    /// the place holds.
+    fn alone(
         &self,
-        own: &Fingerprint,
+        other: &Fingerprint,
+        holds: &impl Fn(u64) -> Option<u32>,
+    ) -> (usize, usize) {
+        let alone = self.marks.iter().filter(|mark| !other.marks.contains(mark));
+        let answers = alone.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
+        answers
+            .fold((0, 0), |(read, held), is_held| (read + 1, held + usize::from(is_held)))
+    }
+
+    /// How much of what only `other` has a place holds, if the place is rather that disk's than
+    /// this one's, and the two are no halves of a mirror.
+    fn is_rather(
+        &self,
+        other: &Fingerprint,
         holds: &impl Fn(u64) -> Option<u32>,
     ) -> Option<usize> {
-        let is_theirs =
-            |mark: &&Mark| holds(mark.at) == Some(mark.sum) && !own.marks.contains(mark);
-        let (read, _) = own.compare(holds);
-        let (_, equal) = self.compare(holds);
-        let theirs = self.marks.iter().filter(is_theirs).count();
-        (read >= FEWEST && theirs >= CONTESTED && self.fits(holds)).then_some(equal)
+        let (own_read, own) = self.alone(other, holds);
+        let (read, theirs) = other.alone(self, holds);
+        let anywhere = || self.marks.iter().filter(|mark| !is_beginning(mark.at));
+        let alone = anywhere().filter(|mark| !other.marks.contains(mark)).count();
+        let are_strangers = own_read >= FEWEST && alone * 2 > anywhere().count();
+        let is_theirs = theirs >= CONTESTED && theirs * BY_ACCIDENT > read;
+        (are_strangers && is_theirs && own * BY_ACCIDENT <= theirs).then_some(theirs)
+    }
+
+    /// Whether so much of it is there that what others have need not be read.
+    pub fn is_mostly_there(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
+        let (read, equal) = self.compare(&holds);
+        equal * 2 > read
     }
 
     /// Whether a place holds what `other` holds wherever the two differ, and nowhere what
@@ -286,17 +312,16 @@ pub fn whose<'a, T>(
     if let Some((other, _)) = clone {
         return Whose::Others(other);
     }
+    let rather =
+        |(other, it): (T, &Fingerprint)| Some((own.is_rather(it, &holds)?, other));
+    let rather = others.clone().into_iter().filter_map(rather);
+    if let Some((_, other)) = rather.max_by_key(|(theirs, _)| *theirs) {
+        return Whose::Others(other);
+    }
     if own.fits(&holds) {
         return Whose::Own;
     }
     if let Some((other, _)) = others.clone().into_iter().find(|(_, it)| it.is_met(&holds))
-    {
-        return Whose::Others(other);
-    }
-    let met =
-        |(other, it): (T, &Fingerprint)| Some((it.meets_instead_of(own, &holds)?, other));
-    if let Some((_, other)) =
-        others.into_iter().filter_map(met).max_by_key(|(equal, _)| *equal)
     {
         return Whose::Others(other);
     }
@@ -413,12 +438,36 @@ mod tests {
         };
         assert_eq!(whose(&one, both(), sixth(2)), Whose::Others("two"));
         assert_eq!(whose(&one, both(), sixth(1)), Whose::Own);
-        // What is equal in both says nothing, and nothing is known of a disk of zeroes.
-        let alike = taken(1 << 30, |at| if at < 512 << 20 { 2 } else { 1 });
-        let few = holds(|at| if at < 8 << 20 { 2 } else { 7 });
-        assert_eq!(whose(&alike, [("two", &two)], few), Whose::Own);
+        // Nothing is known of a disk of zeroes.
         let empty = taken(1 << 30, |_| 0);
         assert_eq!(whose(&empty, both(), sixth(2)), Whose::Unknown);
+    }
+
+    #[test]
+    fn file_systems_of_one_kind_are_known_though_their_beginnings_are_alike() {
+        let bytes = |own: u8| move |at: u64| if at < 2 << 20 { 9 } else { own };
+        let (one, two) = (taken(1 << 30, bytes(1)), taken(1 << 30, bytes(2)));
+        let both = || [("one", &one), ("two", &two)];
+        // Half of each was written since it was looked at, and the daemon was killed.
+        let half = |own: u8| {
+            holds(
+                move |at| {
+                    if (at / STRETCH).is_multiple_of(2) { bytes(own)(at) } else { 7 }
+                },
+            )
+        };
+        assert_eq!(whose(&one, both(), half(2)), Whose::Others("two"));
+        assert_eq!(whose(&two, both(), half(1)), Whose::Others("one"));
+        assert_eq!(whose(&one, both(), half(1)), Whose::Own);
+        // Of all that only they had, nothing is left: what is alike says nothing.
+        assert_eq!(whose(&one, both(), half(3)), Whose::Own);
+        // Halves of a mirror, one looked at when an eighth of it had changed.
+        let all = |own: u8| {
+            move |at: u64| if (at / STRETCH).is_multiple_of(8) { own } else { 9 }
+        };
+        let (older, newer) = (taken(1 << 30, all(1)), taken(1 << 30, all(2)));
+        let both = [("older", &older), ("newer", &newer)];
+        assert_eq!(whose(&older, both, holds(all(2))), Whose::Own);
     }
 
     #[test]

@@ -377,7 +377,7 @@ fn look(
     let holds = |at| seen.get(&at).copied();
     let is_clear = |other: &FingerprintRecord| own.yields_to(&other.fingerprint, holds);
     // If not, nobody can tell before the places of others' stretches are read, too.
-    let has_to_be_read = !own.fits(holds) && !others.iter().any(is_clear);
+    let has_to_be_read = !own.is_mostly_there(holds) && !others.iter().any(is_clear);
     for other in others.iter().filter(|_| has_to_be_read) {
         read_marks(place, &other.fingerprint, &mut seen, until);
     }
