@@ -321,8 +321,7 @@ pub fn whose<'a, T>(
     if own.fits(&holds) {
         return Whose::Own;
     }
-    if let Some((other, _)) = others.clone().into_iter().find(|(_, it)| it.is_met(&holds))
-    {
+    if let Some((other, _)) = others.into_iter().find(|(_, it)| it.is_met(&holds)) {
         return Whose::Others(other);
     }
     let (read, _) = own.compare(&holds);

@@ -84,7 +84,8 @@ impl Store {
                            WHERE id = it.disk AND datastore = it.datastore)
                        AND NOT EXISTS (
                            SELECT 1 FROM migrations
-                           WHERE disk = it.disk AND to_datastore = it.datastore
+                           WHERE disk = it.disk
+                           AND it.datastore IN (from_datastore, to_datastore)
                            AND step NOT IN ('completed', 'cancelled'))";
             let forgotten = transaction.execute(sql, []);
             forgotten.map(drop).map_err(cannot("forget the fingerprints of old places"))

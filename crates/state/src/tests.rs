@@ -295,3 +295,17 @@ fn fingerprints_of_places_without_disk_or_copy_are_forgotten() {
     store.forget_old_fingerprints().unwrap();
     assert_eq!(left(&store), [true, false, false, false]);
 }
+
+#[test]
+fn the_place_that_a_disk_has_left_is_known_until_its_move_has_ended() {
+    let (_dir, store, id) = switching();
+    let one = FingerprintRecord {
+        disk: disk("db", "fast").id,
+        datastore: "fast".into(),
+        fingerprint: Fingerprint::default(),
+    };
+    store.set_fingerprints(vec![one.clone()]).unwrap();
+    store.commit_migration(id).unwrap();
+    store.forget_old_fingerprints().unwrap();
+    assert!(store.fingerprint(one.disk, "fast").unwrap().is_some());
+}

@@ -224,11 +224,17 @@ impl Storage {
         let disks = self.store.disks()?;
         let copies = self.store.open_migrations()?;
         let places = disks.iter().map(|it| (it.id, it.size, &it.datastore, None));
+        // Until a move has ended, its disk is known by what is on the old place as well: another
+        // disk's place may have been swapped for that.
+        let moves: Vec<Key> =
+            copies.iter().map(|it| (it.disk, it.from.datastore.clone())).collect();
         let copies =
             copies.iter().map(|it| (it.disk, it.size, &it.to.datastore, Some(it.id)));
         let places: Vec<_> = places.chain(copies).collect();
         self.forget_others(|(disk, datastore)| {
-            places.iter().any(|(id, _, on, _)| id == disk && *on == datastore)
+            let key = (*disk, datastore.clone());
+            moves.contains(&key)
+                || places.iter().any(|(id, _, on, _)| id == disk && *on == datastore)
         })?;
         let used = |(disk, size, on, copy): (DiskId, u64, &String, Option<u64>)| {
             let handle = self.handle(on).ok().filter(|it| !it.is_shared())?;
