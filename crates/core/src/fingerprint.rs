@@ -11,7 +11,7 @@
 //! | the place holds | it is |
 //! |---|---|
 //! | what another disk holds, wherever both disks are known to differ, and nowhere what this one holds, and the disk's clients cannot have written that | the other disk's |
-//! | stretches of another disk that this one has not, at least [`CONTESTED`] and more than one in [`BY_ACCIDENT`] of them, and (nearly) none of those that only this one has, which are most of its own beyond the beginning | the other disk's, whose clients went on writing after its last look |
+//! | stretches of another disk that this one has not, at least [`CONTESTED`] and more than one in [`BY_ACCIDENT`] of them, and (nearly) none of those that only this one has, which are most of its own (all of it beyond the beginning) | the other disk's, whose clients went on writing after its last look |
 //! | more than one in [`BY_ACCIDENT`] of the disk's stretches | the disk's own |
 //! | no more than that, and nearly all stretches of another disk | the other disk's |
 //! | no more than that, of at least [`FEWEST`], and the disk's clients cannot have written so much since | a stranger's |
@@ -70,9 +70,9 @@ const RUN: u64 = 32;
 const ANYWHERE: usize = 256;
 /// A fingerprint of which anything may be overwritten gets this old.
 const OLD: Nanos = Nanos::from_secs(600);
-/// And one of which much may be overwritten: 20 reads a second are little to a disk whose
+/// And one of which much may be overwritten: ten reads a second are little to a disk whose
 /// clients rewrite a quarter of it in that time.
-const AGED: Nanos = Nanos::from_secs(15);
+const AGED: Nanos = Nanos::from_secs(30);
 /// So much must be written before a fingerprint with few stretches is worth a new look.
 const GROWN: u64 = 16 << 20;
 /// What was written is recorded as soon as this much is not recorded yet, in bytes.
@@ -160,21 +160,13 @@ impl Fingerprint {
     /// Whether much of it may be overwritten, or more to be found, if its disk's clients
     /// have written so many bytes since it was taken.
     pub fn is_stale(&self, written: u64) -> bool {
-        written > self.data / 4 || self.is_weak() && written >= GROWN
-    }
-
-    /// Whether it has few stretches: a disk that was empty until lately gets more.
-    fn is_weak(&self) -> bool {
-        self.marks.len() < MARKS / 2
+        let is_weak = self.marks.len() < MARKS / 2;
+        written > self.data / 4 || is_weak && written >= GROWN
     }
 
     /// Whether it is to be taken anew, if so much was written since it was taken `ago`.
     pub fn is_due(&self, written: u64, ago: Nanos) -> bool {
-        let age = match self.marks.len() {
-            0 => Nanos(0),
-            _ if self.is_weak() => LOOK,
-            _ => AGED,
-        };
+        let age = if self.marks.is_empty() { Nanos(0) } else { AGED };
         written > 0 && ago >= OLD || self.is_stale(written) && ago >= age
     }
 
@@ -193,15 +185,16 @@ impl Fingerprint {
         &self,
         holds: impl Fn(u64) -> Option<u32>,
     ) -> Option<(usize, usize)> {
-        let anywhere = self.marks.iter().filter(|mark| !is_beginning(mark.at));
-        let answers = anywhere.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
+        let answers =
+            self.anywhere().filter_map(|mark| Some(mark.sum == holds(mark.at)?));
         let (read, equal) = answers.fold((0, 0), |(read, equal), is_equal| {
             (read + 1, equal + usize::from(is_equal))
         });
         let changed = read - equal;
-        let bytes = u128::from(self.data) * changed as u128 / (read as u128).max(1);
+        let surely = changed.saturating_sub(CONTESTED);
+        let bytes = u128::from(self.data) * surely as u128 / (read as u128).max(1);
         let is_much = bytes > u128::from(CERTAINLY) * u128::from(self.written_at_most());
-        (changed >= CONTESTED && is_much).then_some((changed, read))
+        is_much.then_some((changed, read))
     }
 
     /// Whether a place that holds these checksums may be this disk's.
@@ -223,14 +216,19 @@ impl Fingerprint {
         read >= FEWEST && (read - equal) * BY_ACCIDENT <= read
     }
 
-    /// Its stretches that `other` has not: how many were read at a place, and how many of these
-    /// the place holds.
+    /// Its stretches beyond the beginning.
+    fn anywhere(&self) -> impl Iterator<Item = &Mark> {
+        self.marks.iter().filter(|mark| !is_beginning(mark.at))
+    }
+
+    /// Its stretches beyond the beginning that `other` has not: how many were read at a place,
+    /// and how many of these the place holds.
     fn alone(
         &self,
         other: &Fingerprint,
         holds: &impl Fn(u64) -> Option<u32>,
     ) -> (usize, usize) {
-        let alone = self.marks.iter().filter(|mark| !other.marks.contains(mark));
+        let alone = self.anywhere().filter(|mark| !other.marks.contains(mark));
         let answers = alone.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
         answers
             .fold((0, 0), |(read, held), is_held| (read + 1, held + usize::from(is_held)))
@@ -245,11 +243,16 @@ impl Fingerprint {
     ) -> Option<usize> {
         let (own_read, own) = self.alone(other, holds);
         let (read, theirs) = other.alone(self, holds);
-        let anywhere = || self.marks.iter().filter(|mark| !is_beginning(mark.at));
-        let alone = anywhere().filter(|mark| !other.marks.contains(mark)).count();
-        let are_strangers = own_read >= FEWEST && alone * 2 > anywhere().count();
+        let are_strangers =
+            own_read >= CONTESTED && own_read * 2 > self.anywhere().count();
         let is_theirs = theirs >= CONTESTED && theirs * BY_ACCIDENT > read;
         (are_strangers && is_theirs && own * BY_ACCIDENT <= theirs).then_some(theirs)
+    }
+
+    /// Whether a place holds so much of it that it is proven to be this disk's.
+    pub fn is_proven(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
+        let (read, equal) = self.compare(&holds);
+        read >= FEWEST && equal * 2 > read
     }
 
     /// Whether so much of it is there that what others have need not be read.
@@ -325,6 +328,13 @@ pub fn whose<'a, T>(
         return Whose::Others(other);
     }
     let (read, _) = own.compare(&holds);
+    // Clients discard all of a disk in a moment, and a kill may come before that is recorded.
+    let zero = checksum(&[0; STRETCH as usize]);
+    let is_wiped =
+        own.marks.iter().all(|mark| holds(mark.at).is_none_or(|sum| sum == zero));
+    if is_wiped && !own.is_complete {
+        return Whose::Unknown;
+    }
     match read >= FEWEST && own.written_at_most() <= own.data / 2 {
         true => Whose::Strangers { read },
         false => Whose::Unknown,
@@ -527,7 +537,7 @@ mod tests {
         assert!(full.is_due(4096, OLD) && full.is_due(SIZE / 4 + 1, AGED));
         assert!(!full.is_due(SIZE, LOOK) && full.is_stale(SIZE));
         let weak = taken(SIZE, |at| u8::from(at == 0));
-        assert!(!weak.is_due(GROWN, Nanos(LOOK.0 - 1)) && weak.is_due(GROWN, LOOK));
+        assert!(!weak.is_due(GROWN, LOOK) && weak.is_due(GROWN, AGED));
         let empty = taken(SIZE, |_| 0);
         assert!(!empty.is_due(0, OLD) && empty.is_due(1, LOOK));
     }

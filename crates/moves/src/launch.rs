@@ -44,6 +44,17 @@ fn obstacle(error: Error, remedy: &str, compare: bool) -> Obstacle {
     Obstacle { error, remedy: remedy.into(), compare, unreachable, blame }
 }
 
+/// The place of a copy is another's, or others have written to it.
+fn not_its_place(error: Error, repair: bool) -> Obstacle {
+    match error.hint.clone() {
+        hint if hint.is_empty() => {
+            obstacle(error, "put the right device or server back", repair)
+        }
+        // People who know better have all of it compared.
+        hint => obstacle(error, &hint, true),
+    }
+}
+
 impl Obstacle {
     /// The same of a migration whose mirror is there: that knows what to compare.
     fn of_a_mirror(self) -> Obstacle {
@@ -378,19 +389,13 @@ impl Moves {
             ErrorCode::Unavailable => unreachable(error),
             _ => obstacle(error, "free the datastore", repair),
         })?;
-        let is_its_place =
-            self.storage.check_is_place_of_copy(record, &handle).map_err(|error| {
-                match error.code {
-                    ErrorCode::Unavailable => unreachable(error),
-                    _ => {
-                        let remedy = match error.hint.as_str() {
-                            "" => "put the right device or server back".to_owned(),
-                            remedy => remedy.to_owned(),
-                        };
-                        obstacle(error, &remedy, repair)
-                    }
-                }
-            })?;
+        let is_its_place = self
+            .storage
+            .check_is_place_of_copy(record, &handle, repair)
+            .map_err(|error| match error.code {
+            ErrorCode::Unavailable => unreachable(error),
+            _ => not_its_place(error, repair),
+        })?;
         if !is_its_place {
             self.storage.check_is_still_free(&handle, record.disk).map_err(|error| {
                 match error.code {

@@ -19,7 +19,8 @@ fn is_logged(stage: &Stage, words: &str) {
 
 #[test]
 fn a_closed_terminal_stops_the_daemon_in_good_order() {
-    let mut stage = Stage::new();
+    // The tests may themselves run under nohup.
+    let mut stage = Stage::with(|daemon| daemon.start_under("env --default-signal=HUP"));
     send(&stage, Signal::HUP);
     until("the daemon to end", seconds(20), || stage.daemon.is_over().then_some(()));
     is_logged(&stage, "the terminal was closed (SIGHUP)");

@@ -53,6 +53,10 @@ fn left(path: &Path) -> Option<File> {
 /// belongs.
 pub(crate) fn renew_home(name: Name, home: &Home) {
     let Some(file) = open_ours(&name.path()).filter(is_ours) else { return };
+    // Nobody removes it meanwhile. If that cannot be had, somebody uses it, or removes it now.
+    if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        return;
+    }
     if Home::kept_in(&file).is_some_and(|kept| kept != *home)
         && let Err(error) = home.store_in(&file)
     {

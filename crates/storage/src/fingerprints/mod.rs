@@ -3,7 +3,7 @@
 //! asked for before it is used again.
 //!
 //! A place is read on a visit of its own, at the side of the disk's clients: some 300 reads of
-//! 4 KiB, at most every minute, and only while something is written. What is written is counted
+//! 4 KiB, at most every half minute, and only while something is written. What is written is counted
 //! from before the first of these reads, so that nothing is left out.
 //!
 //! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
@@ -66,6 +66,8 @@ struct Used {
 /// What a place is found to be.
 struct Looked {
     whose: Whose<DiskId>,
+    /// So much of the disk is there that nobody else need be asked.
+    is_proven: bool,
     /// Of so many stretches, if more changed than the disk's clients can have written.
     changed: Option<(usize, usize)>,
 }
@@ -105,15 +107,17 @@ impl Storage {
         })
     }
 
-    /// The same for the copy that a move makes, and refuses a place to which others wrote
-    /// since the daemon ended. Says whether its content proves it.
+    /// The same for the copy that a move makes. Unless all of it is going to be compared, a
+    /// place to which others wrote since the daemon ended is refused, with what to look for as
+    /// the error's hint. Says whether its content proves it.
     pub fn check_is_place_of_copy(
         &self,
         copy: &MigrationRecord,
         on: &DatastoreHandle,
+        is_compared: bool,
     ) -> Result<bool> {
         let what = format!("the copy of disk {}", copy.name);
-        self.check(copy.disk, copy.size, &what, on, true)
+        self.check(copy.disk, copy.size, &what, on, !is_compared)
     }
 
     /// Refuses a place that is not this disk's. Says whether its content proves it.
@@ -147,16 +151,16 @@ impl Storage {
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
         let told = read_at(on, &store, move |place| match place {
             Some(mut place) => look(&mut place, &own, others),
-            None => Ok(Looked { whose: Whose::Unknown, changed: None }),
+            None => Ok(Looked { whose: Whose::Unknown, is_proven: false, changed: None }),
         })?;
-        let Looked { whose, changed } = told?;
+        let Looked { whose, is_proven, changed } = told?;
         if let Some((changed, read)) = changed.filter(|_| alone)
             && matches!(whose, Whose::Own | Whose::Unknown)
         {
             return Err(is_changed(what, on, changed, read));
         }
         match whose {
-            Whose::Own => self.goes_on(known).map(|()| true),
+            Whose::Own => self.goes_on(known).map(|()| is_proven),
             Whose::Unknown => self.goes_on(known).map(|()| false),
             Whose::Others(other) => Err(self.is_anothers(what, on, other)?),
             Whose::Strangers { read } => Err(is_strange(what, on, read)),
@@ -353,8 +357,7 @@ fn is_changed(what: &str, on: &DatastoreHandle, changed: usize, read: usize) -> 
          {changed} of {read} places that Sterna remembers have changed"
     );
     Error::in_use(message).hint(
-        "if the state comes from a backup, another disk may have got this place since: then \
-         cancel the move and start a new one to a place that is free",
+        "make sure that no other disk has this place by now: the state may come from a backup",
     )
 }
 
@@ -376,20 +379,23 @@ fn look(
     let mut seen = BTreeMap::new();
     let until = Instant::now() + LONG;
     read_marks(place, own, &mut seen, until);
-    if own.is_all_there(|at| seen.get(&at).copied()) {
-        return Ok(Looked { whose: Whose::Own, changed: None });
+    let holds = |at| seen.get(&at).copied();
+    if own.is_all_there(holds) {
+        let is_proven = own.is_proven(holds);
+        return Ok(Looked { whose: Whose::Own, is_proven, changed: None });
     }
     let others = others()?;
     let holds = |at| seen.get(&at).copied();
     let is_clear = |other: &FingerprintRecord| own.yields_to(&other.fingerprint, holds);
     // If not, nobody can tell before the places of others' stretches are read, too.
-    let has_to_be_read = !own.is_mostly_there(holds) && !others.iter().any(is_clear);
+    let has_to_be_read = !own.is_proven(holds) && !others.iter().any(is_clear);
     for other in others.iter().filter(|_| has_to_be_read) {
         read_marks(place, &other.fingerprint, &mut seen, until);
     }
     let others = others.iter().map(|it| (it.disk, &it.fingerprint));
     let holds = |at| seen.get(&at).copied();
-    Ok(Looked { whose: whose(own, others, holds), changed: own.changed_by_others(holds) })
+    let (is_proven, changed) = (own.is_proven(holds), own.changed_by_others(holds));
+    Ok(Looked { whose: whose(own, others, holds), is_proven, changed })
 }
 
 /// Reads what is not known yet of the stretches of a fingerprint.
