@@ -340,7 +340,9 @@ impl Moves {
         record: &MigrationRecord,
     ) -> Result<()> {
         let compare = record.pause.as_ref().is_some_and(|pause| pause.compare);
-        let start = if compare { Start::Suspect } else { Start::Resume };
+        // A map that could not be opened at the start was given up when clients came in.
+        let is_given_up = !self.map_path(record.id).exists();
+        let start = if compare || is_given_up { Start::Suspect } else { Start::Resume };
         let running = MigrationRecord { pause: None, ..record.clone() };
         let launched = self
             .check_destination(record, compare)
