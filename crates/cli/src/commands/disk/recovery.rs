@@ -11,8 +11,8 @@ const NOTHING: &str = "\
 Nothing to recover: on all datastores of this Sterna, each image with a sidecar
 is the image of a known disk. If a disk is missing, add the datastore that its
 image is on (`sterna datastore list` shows those that are there). If that is a
-device or an export that was made larger, make it as large as before: its sidecar
-is where its end was.";
+device or an export that was made larger, make it as large as before: its
+sidecar is where its end was.";
 
 /// Carries out the command.
 pub(super) fn run(
