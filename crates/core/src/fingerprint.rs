@@ -172,10 +172,7 @@ impl Fingerprint {
 
     /// How many stretches could be read, and how many of them hold what they held.
     fn compare(&self, holds: &impl Fn(u64) -> Option<u32>) -> (usize, usize) {
-        let answers = self.marks.iter().filter_map(|mark| Some((mark, holds(mark.at)?)));
-        answers.fold((0, 0), |(read, equal), (mark, sum)| {
-            (read + 1, equal + usize::from(mark.sum == sum))
-        })
+        tally(self.marks.iter(), holds)
     }
 
     /// What has changed at a place by others than this disk's clients, if that much has:
@@ -185,11 +182,7 @@ impl Fingerprint {
         &self,
         holds: impl Fn(u64) -> Option<u32>,
     ) -> Option<(usize, usize)> {
-        let answers =
-            self.anywhere().filter_map(|mark| Some(mark.sum == holds(mark.at)?));
-        let (read, equal) = answers.fold((0, 0), |(read, equal), is_equal| {
-            (read + 1, equal + usize::from(is_equal))
-        });
+        let (read, equal) = tally(self.anywhere(), &holds);
         let changed = read - equal;
         let surely = changed.saturating_sub(CONTESTED);
         let bytes = u128::from(self.data) * surely as u128 / (read as u128).max(1);
@@ -228,10 +221,7 @@ impl Fingerprint {
         other: &Fingerprint,
         holds: &impl Fn(u64) -> Option<u32>,
     ) -> (usize, usize) {
-        let alone = self.anywhere().filter(|mark| !other.marks.contains(mark));
-        let answers = alone.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
-        answers
-            .fold((0, 0), |(read, held), is_held| (read + 1, held + usize::from(is_held)))
+        tally(self.anywhere().filter(|mark| !other.marks.contains(mark)), holds)
     }
 
     /// How much of what only `other` has a place holds, if the place is rather that disk's than
@@ -253,12 +243,6 @@ impl Fingerprint {
     pub fn is_proven(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
         let (read, equal) = self.compare(&holds);
         read >= FEWEST && equal * 2 > read
-    }
-
-    /// Whether so much of it is there that what others have need not be read.
-    pub fn is_mostly_there(&self, holds: impl Fn(u64) -> Option<u32>) -> bool {
-        let (read, equal) = self.compare(&holds);
-        equal * 2 > read
     }
 
     /// Whether a place holds what `other` holds wherever the two differ, and nowhere what
@@ -286,6 +270,17 @@ impl Fingerprint {
         let unseen = if self.is_complete { 0 } else { UNSEEN };
         self.written.saturating_add(unseen)
     }
+}
+
+/// Of these stretches, how many could be read at a place, and how many of them hold what they
+/// held.
+fn tally<'a>(
+    marks: impl Iterator<Item = &'a Mark>,
+    holds: &impl Fn(u64) -> Option<u32>,
+) -> (usize, usize) {
+    let answers = marks.filter_map(|mark| Some(mark.sum == holds(mark.at)?));
+    answers
+        .fold((0, 0), |(read, equal), is_equal| (read + 1, equal + usize::from(is_equal)))
 }
 
 /// To whom a place belongs.

@@ -48,6 +48,24 @@ fn is_not_served(stage: &Stage, disk: &str, why: &str) {
     assert!(hint.contains("put the right device or server back"), "{shown:#}");
 }
 
+/// While no daemon runs, the servers of `x` and `y` swap their files; the next daemon serves
+/// neither. Then they have their own again.
+#[track_caller]
+fn are_not_served_while_swapped(stage: &mut Stage, x: &mut Nbdkit, y: &mut Nbdkit) {
+    x.kill();
+    y.kill();
+    let mut swapped =
+        [in_the_place_of(stage, "x", y.file()), in_the_place_of(stage, "y", x.file())];
+    stage.daemon.restart();
+    is_not_served(stage, "x", "datastore on-x holds the bytes of disk y");
+    is_not_served(stage, "y", "datastore on-y holds the bytes of disk x");
+    for server in &mut swapped {
+        server.kill();
+    }
+    x.restart();
+    y.restart();
+}
+
 #[track_caller]
 fn is_served(stage: &Stage, disk: &str, byte: char) {
     until("the disk to be served", seconds(30), || {
@@ -72,20 +90,7 @@ fn two_servers_that_swap_their_files_serve_nothing_until_they_are_put_back() {
             }
             false => stage.daemon.stop(),
         }
-        x.kill();
-        y.kill();
-        let mut swapped = [
-            in_the_place_of(&stage, "x", y.file()),
-            in_the_place_of(&stage, "y", x.file()),
-        ];
-        stage.daemon.restart();
-        is_not_served(&stage, "x", "datastore on-x holds the bytes of disk y");
-        is_not_served(&stage, "y", "datastore on-y holds the bytes of disk x");
-        for server in &mut swapped {
-            server.kill();
-        }
-        x.restart();
-        y.restart();
+        are_not_served_while_swapped(&mut stage, &mut x, &mut y);
         is_served(&stage, "x", 'X');
         is_served(&stage, "y", 'Y');
         is_all(x.file(), b'X');
@@ -106,18 +111,7 @@ fn disks_whose_beginning_is_rewritten_until_a_kill_are_known_at_each_other_s_pla
         nbdsh(&stage.daemon.uri(disk), &script);
     }
     stage.daemon.kill();
-    x.kill();
-    y.kill();
-    let mut swapped =
-        [in_the_place_of(&stage, "x", y.file()), in_the_place_of(&stage, "y", x.file())];
-    stage.daemon.restart();
-    is_not_served(&stage, "x", "datastore on-x holds the bytes of disk y");
-    is_not_served(&stage, "y", "datastore on-y holds the bytes of disk x");
-    for server in &mut swapped {
-        server.kill();
-    }
-    x.restart();
-    y.restart();
+    are_not_served_while_swapped(&mut stage, &mut x, &mut y);
     is_served(&stage, "x", 'x');
     is_served(&stage, "y", 'y');
 }
