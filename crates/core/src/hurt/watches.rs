@@ -4,7 +4,7 @@
 //! with it the end is paid for, so whatever was said to begin is said to end, and what was
 //! not said to begin is not said to end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::budget::Budget;
 use super::watch::{Hurt, Turn, Watch};
@@ -75,9 +75,8 @@ impl Watches {
     ) -> Vec<Said> {
         let born = *self.born.get_or_insert(now);
         let is_new = now.since(born) < COMES_BACK;
-        let there: BTreeMap<DiskId, ()> =
-            disks.iter().map(|(disk, ..)| (*disk, ())).collect();
-        self.disks.retain(|disk, _| there.contains_key(disk));
+        let there: BTreeSet<DiskId> = disks.iter().map(|(disk, ..)| *disk).collect();
+        self.disks.retain(|disk, _| there.contains(disk));
         let mut said = Vec::new();
         for (disk, did, promised) in disks {
             let one = self.disks.entry(*disk).or_default();

@@ -69,7 +69,7 @@ impl Planner {
             };
             served.into_iter().map(did).collect()
         };
-        let (said, hurt) = {
+        let (said, mut hurt) = {
             let mut watches = lock(&self.hurt.watches);
             (watches.step(now, &did), watches.hurt())
         };
@@ -82,7 +82,6 @@ impl Planner {
             self.say(&scene, &one);
         }
         let count = hurt.len() as u64;
-        let mut hurt = hurt;
         hurt.sort_by(|(_, a), (_, b)| badness(b).total_cmp(&badness(a)));
         let told = hurt.iter().take(TOLD_MOST);
         let found = told.filter_map(|(disk, hurt)| self.told(&scene, *disk, hurt));

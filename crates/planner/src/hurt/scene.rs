@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sterna_api::{AskStorageDrs, HurtBy, HurtDisk, HurtHelp, RecommendedMove};
+use sterna_api::{AskStorageDrs, HurtBy, HurtDisk, HurtHelp, Migration, RecommendedMove};
 use sterna_core::DiskId;
 use sterna_core::Nanos;
 use sterna_core::hurt::{Cause, Help, Hurt, Neighbour, Share, Shared, cause, help};
@@ -23,6 +23,8 @@ const RECOMMENDED_BY_S: f64 = 60.0;
 pub(super) struct HurtScene<'a> {
     disks: Vec<DiskRecord>,
     did: HashMap<DiskId, Summary>,
+    /// Those that have not ended.
+    moves: Vec<Migration>,
     planner: &'a Planner,
 }
 
@@ -30,7 +32,9 @@ impl<'a> HurtScene<'a> {
     pub(super) fn new(planner: &'a Planner, disks: Vec<DiskRecord>) -> HurtScene<'a> {
         let look = planner.storage.samples.look(SHARES_OF);
         let did = disks.iter().map(|disk| (disk.id, look.disk(disk.id))).collect();
-        HurtScene { disks, did, planner }
+        let mut moves = planner.moves.list_recent(u64::MAX).unwrap_or_default();
+        moves.retain(|one| !one.state.ended());
+        HurtScene { disks, did, moves, planner }
     }
 
     pub(super) fn disk(&self, id: DiskId) -> Option<&DiskRecord> {
@@ -88,7 +92,7 @@ impl Planner {
             Cause::Neighbour { at, .. } => Some(others[at]),
             _ => None,
         };
-        let around = self.around(record, neighbour);
+        let around = self.around(record, neighbour, &scene.moves);
         let micros = |span: Nanos| span.0 as f64 / 1e3;
         let by = match found {
             Cause::Hangs => HurtBy::Hangs,
@@ -113,16 +117,18 @@ impl Planner {
     }
 
     /// What words need to know around a disk.
-    fn around(&self, disk: &DiskRecord, neighbour: Option<&DiskRecord>) -> Around {
+    fn around(
+        &self,
+        disk: &DiskRecord,
+        neighbour: Option<&DiskRecord>,
+        moves: &[Migration],
+    ) -> Around {
         let (snapshot, now) = (self.levels.snapshot(), Local::now().moment());
         let class = |disk: &DiskRecord| {
             snapshot.class_of(disk.id).map(|entry| entry.record.name.clone())
         };
-        let moves = self.moves.list_recent(u64::MAX).unwrap_or_default();
         let there = |name: &str| *name == disk.datastore;
-        let copies = moves
-            .into_iter()
-            .filter(|one| !one.state.ended() && (there(&one.from) || there(&one.to)));
+        let copies = moves.iter().filter(|one| there(&one.from) || there(&one.to));
         Around {
             disk: disk.name.clone(),
             datastore: disk.datastore.clone(),
@@ -132,7 +138,7 @@ impl Planner {
                 .is_some_and(|entry| !entry.limit(now).is_none()),
             held: self.levels.view_held_disk(&snapshot, disk.id),
             neighbour: neighbour.map(|one| (one.name.clone(), class(one))),
-            copies: copies.map(|one| (one.id, one.disk)).collect(),
+            copies: copies.map(|one| (one.id, one.disk.clone())).collect(),
             datastores: self.storage.all_handles().len(),
         }
     }
