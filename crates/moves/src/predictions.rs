@@ -8,26 +8,29 @@
 //! Somebody waits for a prediction. Both datastores are asked at once, and have [`ASKED`] for
 //! all that is asked of them; what they did not say by then is named.
 
+mod refusals;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{
-    AskGuard, BestHour, Error, Guard, LearnedFrom, Predict, Predicted, Prediction,
+    AskGuard, BestHour, Guard, LearnedFrom, Predict, Predicted, Prediction,
     PredictionScores, Result, StartMigration, Weakest,
 };
+use sterna_core::Nanos;
 use sterna_core::guard::Experience;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::{
     self, Ends, Lesson, Move, PredictionOutcome, Scores, Shown, Source, Speed, Terms,
     Week, Work,
 };
-use sterna_core::{Bytes, Nanos};
 use sterna_os::clock;
 use sterna_state::{DiskRecord, Forecast, MigrationRecord};
 use sterna_storage::asker::Asker;
 use sterna_storage::handle::DatastoreHandle;
 use sterna_telemetry::figures::{RECENT, summarized};
 
+use self::refusals::{is_silent, never_seen, not_known};
 use crate::Moves;
 use crate::{aim, check_elsewhere, check_rate, moment, wanted};
 
@@ -408,98 +411,5 @@ pub fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predicted {
         learned_from,
         moves,
         guess: speed.source.is_guess(),
-    }
-}
-
-/// Why nothing is known, and what is known all the same.
-fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> Error {
-    let (copies, do_not, them) = match seen.copies {
-        1 => ("the one copy".to_owned(), "does not", "it"),
-        many => (format!("the {many} copies"), "do not", "them"),
-    };
-    let why = match seen.all_limited_to() {
-        _ if seen.copies == 0 => {
-            format!("Sterna has not copied from {from} or to {to} yet")
-        }
-        Some(most) => format!(
-            "{copies} from {from} or to {to} had a limit (--rate, at most {}/s), so the \
-             speed without a limit is unknown",
-            Bytes(most)
-        ),
-        None => format!(
-            "{copies} from {from} or to {to} {do_not} show the speed: there was nothing \
-             to copy, or limits, hours, deadlines, applications or an old copy held \
-             {them} back"
-        ),
-    };
-    let least = one.least().zip(one.terms.limit).map(|(least, limit)| {
-        format!("; at {}/s the move takes at least {}", Bytes(limit), rough(least))
-    });
-    let message = format!("no prediction: {why}{}", least.unwrap_or_default());
-    let without = if seen.copies == 0 { "" } else { ", without a limit or a promise" };
-    Error::unavailable(message).hint(format!(
-        "move a small disk first{without}: `sterna migrate DISK --to {to}`"
-    ))
-}
-
-/// A span in whole seconds, or minutes: it is a bound.
-fn rough(span: Nanos) -> String {
-    match span.as_secs_f64().ceil() as u64 {
-        seconds @ 0..600 => format!("{seconds} s"),
-        seconds @ 600..36_000 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
-    }
-}
-
-/// A destination that says nothing would take no disk either.
-fn is_silent(to: &str, why: &str) -> Error {
-    let message = format!("no prediction: datastore {to} cannot be used: {why}");
-    Error::unavailable(message).hint(format!(
-        "repair this (`sterna datastore show {to}`), or choose another datastore"
-    ))
-}
-
-fn never_seen(disk: &str) -> Error {
-    let message =
-        format!("no load of disk {disk} was recorded for this hour in the last week");
-    Error::unavailable(message).hint(
-        "leave out --at to use the load of now; the daemon records hours while it runs",
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is said where so many copies were seen, these of them with limits in MiB/s.
-    fn said(copies: usize, limits: &[u64], rate: Option<u64>) -> String {
-        let most = limits.iter().max().map(|limit| limit << 20);
-        let seen = Seen { copies, limited: limits.len(), most };
-        let terms = Terms { limit: rate, ..Terms::default() };
-        let one = one_move(70 << 20, 200 << 20, false, Work::default(), terms);
-        not_known("old", "new", &seen, &one).to_string()
-    }
-
-    #[test]
-    fn copies_that_were_limited_are_not_said_to_be_none() {
-        assert!(said(0, &[], None).contains("Sterna has not copied"));
-        let limited = said(2, &[5, 40], None);
-        let part =
-            "the 2 copies from old or to new had a limit (--rate, at most 40.0 MiB/s";
-        assert!(limited.contains(part), "{limited}");
-        let others = said(3, &[5], None);
-        assert!(others.contains("held them back"), "{others}");
-    }
-
-    #[test]
-    fn a_limit_is_a_bound_where_nothing_else_is_known() {
-        for copies in [0, 1] {
-            let text = said(copies, &[5][..copies], Some(5 << 20));
-            assert!(
-                text.ends_with("; at 5.00 MiB/s the move takes at least 14 s"),
-                "{text}"
-            );
-        }
-        assert!(!said(1, &[5], None).contains("at least"));
     }
 }
