@@ -123,6 +123,8 @@ fn a_daemon_that_stops_waits_for_no_comparison() {
     let logged = format!("logfile={}", log.display());
     let slow = ["--filter=log", "--filter=delay", &logged, "rdelay=1"];
     let _slow = Nbdkit::on_file(&stage.scratch, "on-y", y.file(), &slow);
+    // A place that does not answer yet would not be compared.
+    nbdsh(&stage.daemon.uri("y"), "h.pread(512, 0)");
     x.kill();
     x.restart();
     until("the second stretch to be read", seconds(30), || {
