@@ -18,14 +18,41 @@ const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 /// What the script draws.
 #[derive(Serialize)]
 struct Drawn<'r> {
-    charts: Vec<Chart>,
+    charts: Vec<Shown>,
     events: &'r [Event],
+    /// Moments are hours and minutes, not minutes and seconds.
+    in_hours: bool,
+}
+
+/// A chart, and how it is drawn.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    chart: Chart,
+    is_logarithmic: bool,
+}
+
+impl Shown {
+    fn of(chart: &Chart) -> Shown {
+        Shown { is_logarithmic: chart.is_logarithmic(), chart: chart.thinned() }
+    }
+}
+
+/// From this length on, an experiment is told in hours.
+const HOUR: f64 = 3600.0;
+
+/// Whether an experiment takes hours.
+fn is_in_hours(report: &Report) -> bool {
+    let moments = report.charts.iter().filter_map(|chart| chart.at_s.last());
+    moments.chain(report.events.iter().map(|event| &event.at_s)).any(|at_s| *at_s >= HOUR)
 }
 
 /// The page.
 pub(super) fn render(report: &Report) -> anyhow::Result<String> {
-    let charts = report.charts.iter().map(Chart::thinned).collect();
-    let data = serde_json::to_string(&Drawn { charts, events: &report.events })?;
+    let charts = report.charts.iter().map(Shown::of).collect();
+    let in_hours = is_in_hours(report);
+    let data =
+        serde_json::to_string(&Drawn { charts, events: &report.events, in_hours })?;
     // A `</script>` in a name must not end the script.
     let data = data.replace('<', "\\u003c");
     let sheets: String = report.sheets.iter().map(sheet).collect();
@@ -37,7 +64,8 @@ pub(super) fn render(report: &Report) -> anyhow::Result<String> {
         ("made", escape(&report.made)),
         ("summary", summary(report)),
         ("verdicts", verdicts(&report.verdicts)),
-        ("events", events(&report.events)),
+        ("axis", axis(in_hours).into()),
+        ("events", events(&report.events, in_hours)),
         ("sheets", sheets),
         ("facts", facts),
         ("uplot", UPLOT.into()),
@@ -105,20 +133,31 @@ fn verdicts(verdicts: &[Verdict]) -> String {
     rows
 }
 
-/// `83.25` as `1:23.2`.
-fn clock(at_s: f64) -> String {
-    let tenths = (at_s.max(0.0) * 10.0).round() as u64;
-    format!("{}:{:02}.{}", tenths / 600, tenths / 10 % 60, tenths % 10)
+fn axis(in_hours: bool) -> &'static str {
+    match in_hours {
+        true => "Time is in hours and minutes from the beginning.",
+        false => "Time is in minutes and seconds from the beginning.",
+    }
 }
 
-fn events(events: &[Event]) -> String {
+/// `83.25` as `1:23.3`; in hours, `7503.2` as `2:05:03`.
+fn clock(at_s: f64, in_hours: bool) -> String {
+    let tenths = (at_s.max(0.0) * 10.0).round() as u64;
+    let (minutes, seconds) = (tenths / 600, tenths / 10 % 60);
+    match in_hours {
+        true => format!("{}:{:02}:{seconds:02}", minutes / 60, minutes % 60),
+        false => format!("{minutes}:{seconds:02}.{}", tenths % 10),
+    }
+}
+
+fn events(events: &[Event], in_hours: bool) -> String {
     let mut rows = String::new();
     for (at, event) in events.iter().enumerate() {
         rows.push_str(&format!(
             "<tr><td class=\"figure\">{}</td><td class=\"figure\">{}</td>\
              <td>{}</td></tr>\n",
             at + 1,
-            clock(event.at_s),
+            clock(event.at_s, in_hours),
             escape(&event.text)
         ));
     }
@@ -207,6 +246,17 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} is missing");
         }
+    }
+
+    #[test]
+    fn an_experiment_of_hours_is_told_in_hours() {
+        let mut report = sample("oltp");
+        assert!(report.html().unwrap().contains("\"in_hours\":false"));
+        report.charts[0].at_s = vec![60.0, 7200.0];
+        report.events[0].at_s = 7503.2;
+        let page = report.html().unwrap();
+        assert!(page.contains("2:05:03</td><td>oltp begins</td>"));
+        assert!(page.contains("\"in_hours\":true"));
     }
 
     /// The values of attributes and of `url(…)` that make a browser load something.

@@ -49,11 +49,16 @@ fn other(place: &str) -> &'static str {
 /// Waits for the move's end, whatever has to be resumed on the way.
 #[track_caller]
 fn ends(daemon: &Daemon, id: u64) {
+    let mut refused = String::new();
     until(&format!("migration {id} to end"), ROUND, || {
         let answer = daemon.sterna(&format!("migration show {id} --json"));
         let state = (answer.code == 0).then(|| answer.json()["state"].clone())?;
         if state == "paused" {
-            let _ = daemon.sterna(&format!("migration resume {id}"));
+            let told = daemon.sterna(&format!("migration resume {id}"));
+            if told.code != 0 && told.stderr != refused {
+                refused = told.stderr;
+                println!("migration {id} is not resumed: {refused}");
+            }
             std::thread::sleep(Duration::from_millis(100));
         }
         assert!(state != "cancelled", "nobody cancelled it:\n{}", daemon.log());

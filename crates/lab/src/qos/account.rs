@@ -6,11 +6,12 @@ use sterna_api::Status;
 use sterna_console::format::moment;
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Strip};
 
+use super::plan::Step;
 use super::run::{Outcome, Stretch, words};
 use super::stage::{APPLICATIONS, Ground};
 use super::verdicts::verdicts;
 use crate::machine;
-use crate::record::{Band, Metric, Record, Track, figure};
+use crate::record::{Band, Metric, Record, Sample, Track, figure};
 
 const ABOUT: &str = "A database, a backup and a load generator share an array. The \
                      report shows what the database gets alone, beside the others, and \
@@ -43,7 +44,11 @@ pub(super) fn report(outcome: &Outcome, facing: Facing) -> Report {
         made: format!("Sterna {}, {}", env!("CARGO_PKG_VERSION"), moment(now)),
         passed: verdicts.iter().all(|verdict| verdict.passed),
         verdicts,
-        charts: Metric::ALL.into_iter().map(|metric| chart(record, metric)).collect(),
+        charts: Metric::ALL
+            .into_iter()
+            .map(|metric| chart(record, metric))
+            .chain(kept(outcome))
+            .collect(),
         events: events(record),
         sheets: vec![phases(outcome)],
         facts: vec![
@@ -82,6 +87,44 @@ fn chart(record: &Record, metric: Metric) -> Chart {
         lines: lines.collect(),
         strips: bands.map(strip).collect(),
     }
+}
+
+/// The price of each phase: what the database keeps of the throughput that it has alone,
+/// and what the others keep of that which they have beside it without service levels.
+fn kept(outcome: &Outcome) -> Option<Chart> {
+    let [oltp, others @ ..] = outcome.record.tracks.as_slice() else { return None };
+    let phase = |step: Step| outcome.stretches.iter().find(|it| it.step == step);
+    let (alone, beside) = (phase(Step::Alone)?, phase(Step::Contention)?);
+    let oltp_alone = figure(oltp.between(alone.calm(), alone.until), Metric::Bytes)
+        .filter(|it| *it > 0.0)?;
+    let all = |from: f64, until: f64| -> f64 {
+        let each = |it: &Track| figure(it.between(from, until), Metric::Bytes);
+        others.iter().filter_map(each).sum()
+    };
+    let others_beside = Some(all(beside.from, beside.until)).filter(|it| *it > 0.0)?;
+    let of_oltp =
+        |it: &Sample| it.figure(Metric::Bytes).map(|now| 100.0 * now / oltp_alone);
+    let of_others = |it: &Sample| {
+        let are_there = it.at > beside.from;
+        are_there.then(|| 100.0 * all(it.at - it.span, it.at) / others_beside)
+    };
+    let line = |name: String, value: &dyn Fn(&Sample) -> Option<f64>| Line {
+        name,
+        values: oltp.samples.iter().map(value).collect(),
+    };
+    Some(Chart {
+        title: "What each side keeps of its throughput".into(),
+        unit: "%".into(),
+        at_s: oltp.samples.iter().map(|it| it.at).collect(),
+        lines: vec![
+            line(format!("{}, of what it has alone", oltp.name), &of_oltp),
+            line(
+                "the others, of what they have without service levels".into(),
+                &of_others,
+            ),
+        ],
+        strips: Vec::new(),
+    })
 }
 
 /// What each application got in each phase; of those that do not matter, the
