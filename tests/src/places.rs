@@ -1,5 +1,6 @@
 //! Small file systems and block devices, out of files. All of it needs root.
 
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -194,6 +195,14 @@ impl TinyFs {
     pub fn come_back(&self) {
         let device = self.device.as_ref().expect("a device").device();
         programs::run("mount", [device.as_os_str(), self.mount.as_os_str()]);
+        // If another program of the host got a mount namespace meanwhile, the file system
+        // never went, and is shut down still.
+        let synced = File::open(&self.mount).and_then(|it| it.sync_all());
+        assert!(
+            synced.is_ok(),
+            "{} (see `lsns -t mnt`): {synced:?}",
+            self.mount.display()
+        );
     }
 
     /// Mounts it again on a device of its own, over its file, which is there again.
