@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use sterna_tests::http::{self, Reply};
+use sterna_tests::metrics::Scrape;
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, until};
 
@@ -335,6 +336,9 @@ fn a_missed_promise_is_told_while_it_is_missed_and_counted_by_hours() {
         let helps = hurt[0]["help"]["text"].as_str().is_some_and(|it| !it.is_empty());
         (hurt[0]["disk"] == "a" && missed && helps).then_some(())
     });
+    let gauge =
+        |stage: &Stage| Scrape::of(&stage.daemon).value("sterna_disk_hurt{disk=\"a\"}");
+    assert_eq!(gauge(&stage), 1.0);
     let told = stage.daemon.json("activity disk:a").to_string();
     assert!(told.contains("requests take") && told.contains("promised"), "{told}");
     let missed = |stage: &Stage| {
@@ -349,6 +353,7 @@ fn a_missed_promise_is_told_while_it_is_missed_and_counted_by_hours() {
     until("the disk to be hurt no more", seconds(60), || {
         hurt(&stage).as_array().is_some_and(Vec::is_empty).then_some(())
     });
+    assert_eq!(gauge(&stage), 0.0);
     checker.finish_and_verify();
     stage.daemon.stop();
     stage.daemon.restart();

@@ -8,12 +8,13 @@
 mod scene;
 mod words;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sterna_api::{HurtDisk, Recommendations, Result};
-use sterna_core::Nanos;
 use sterna_core::hurt::{Hurt, STEP, Said, Turn, Watches};
+use sterna_core::{DiskId, Nanos};
 use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::Task;
 use sterna_state::DiskRecord;
@@ -53,6 +54,11 @@ impl Planner {
     /// How many disks are hurt, and the worst of them.
     pub fn hurt_disks(&self) -> (u64, Vec<HurtDisk>) {
         lock(&self.hurt.found).clone()
+    }
+
+    /// All disks that are hurt.
+    pub fn hurt_ids(&self) -> HashSet<DiskId> {
+        lock(&self.hurt.watches).hurt().into_iter().map(|(disk, _)| disk).collect()
     }
 
     fn watch(&self) -> Result<()> {

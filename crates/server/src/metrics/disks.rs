@@ -15,6 +15,7 @@ use super::rows::{counters, gauges, summaries};
 pub(super) struct DiskRow {
     pub(super) name: String,
     pub(super) is_served: bool,
+    pub(super) is_hurt: bool,
     pub(super) total: Total,
 }
 
@@ -66,10 +67,14 @@ impl Collector for Disks {
         let errors = self.0.iter().map(|it| ([("disk", &*it.name)], it.total.errors));
         let help = "Requests that were answered with an error.";
         counters(encoder, ("disk_errors", help), errors)?;
-        let served = self.0.iter().filter(|it| it.is_served);
-        let in_flight = served.map(|it| ([("disk", &*it.name)], it.total.in_flight));
+        let served = || self.0.iter().filter(|it| it.is_served);
+        let in_flight = served().map(|it| ([("disk", &*it.name)], it.total.in_flight));
         let help = "Requests that are being carried out; absent while the disk is not \
                     served.";
-        gauges(encoder, ("disk_in_flight", help), in_flight)
+        gauges(encoder, ("disk_in_flight", help), in_flight)?;
+        let hurt = served().map(|it| ([("disk", &*it.name)], u32::from(it.is_hurt)));
+        let help = "1 if requests take longer than usual, or than is promised, else 0; \
+                    absent while the disk is not served.";
+        gauges(encoder, ("disk_hurt", help), hurt)
     }
 }

@@ -79,8 +79,10 @@ impl Server {
     }
 
     fn disks_page(&self, known: &Known, totals: &Totals) -> Disks {
+        let hurt = self.planner.hurt_ids();
         let rows = known.disks.iter().map(|(id, name)| DiskRow {
             name: name.clone(),
+            is_hurt: hurt.contains(id),
             is_served: self.storage.problem_of(*id).is_none(),
             total: totals.disks.get(id).copied().unwrap_or_default(),
         });
