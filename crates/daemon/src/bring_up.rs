@@ -155,6 +155,7 @@ impl Daemon {
         let handle = self.storage.handle(&disk.datastore)?;
         handle.open()?;
         self.moves.check_is_newest(&disk, &handle, migration.as_ref())?;
+        self.storage.check_is_its_file(&disk, &handle)?;
         let is_proven = self.storage.check_is_its_place(&disk, &handle)?;
         let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
         // Fencing raises it.

@@ -53,6 +53,7 @@ mod standstill;
 mod start;
 mod switch;
 mod totals;
+mod undone;
 mod user;
 mod view;
 

@@ -123,10 +123,11 @@ impl Moves {
         let guard = fares(guarding, &record.guard, &record.application, record.step);
         let state = state_of(&record, progress.as_ref());
         let is_copying = is_copying(state, guard.as_ref());
+        let undone = self.undone(&record);
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);
-        } else if let Some(warning) = self.unended(record.id) {
+        } else if let Some(warning) = self.unended(record.id).or(undone) {
             (reason, hint) = (Some(warning.message), Some(warning.hint));
         } else if let (MigrationState::Cancelling, Some(Phase::Cancelled)) =
             (state, progress.as_ref().map(|progress| progress.phase))

@@ -169,6 +169,7 @@ impl Server {
                 continue;
             }
             let Some(pause) = self.moves.standstill(&migration) else {
+                warnings.extend(self.moves.undone(&migration));
                 let fares = self.moves.guarding(migration.id);
                 warnings.extend(fares.and_then(|fares| missed(migration.id, &fares)));
                 continue;

@@ -18,6 +18,7 @@ pub mod claims;
 pub mod commit_record;
 pub mod datastores;
 pub mod disks;
+mod exchanged;
 mod fingerprints;
 pub(crate) mod gate;
 pub mod handle;

@@ -376,3 +376,71 @@ fn a_new_image_that_was_replaced_while_the_move_cleaned_up_is_told_of() {
     stage.daemon.sterna("migrate a --to here").ok();
     assert!(stage.daemon.warnings("disk a").is_empty());
 }
+
+/// Two disks with data, `x` and `y`, whose daemon was killed; and their files.
+fn two_disks() -> (Stage, [PathBuf; 2]) {
+    let mut stage = Stage::new();
+    for name in ["x", "y"] {
+        stage.disk(name, MIB);
+        let script = format!("h.pwrite(b'{name}' * (1 << 20), 0); h.flush()");
+        nbdsh(&stage.daemon.uri(name), &script);
+    }
+    stage.daemon.kill();
+    let files = ["x", "y"].map(|name| stage.here.join(format!("{name}.raw")));
+    (stage, files)
+}
+
+/// The disk is not served, and this is said of why.
+#[track_caller]
+fn is_not_served(stage: &Stage, disk: &str, why: &str) {
+    until(&format!("disk {disk} to be refused"), seconds(20), || {
+        let problem = stage.daemon.json(&format!("disk show {disk}"))["problem"].clone();
+        problem.as_str().is_some_and(|it| it.contains(why)).then_some(())
+    });
+}
+
+#[track_caller]
+fn is_served(stage: &Stage, disk: &str) {
+    until(&format!("disk {disk} to be served"), seconds(20), || {
+        let served = stage.daemon.json(&format!("disk show {disk}"))["served"].clone();
+        (served == true).then_some(())
+    });
+    let script = format!("assert h.pread(1 << 20, 0) == b'{disk}' * (1 << 20)");
+    nbdsh(&stage.daemon.uri(disk), &script);
+}
+
+fn exchange([x, y]: &[PathBuf; 2]) {
+    let aside = x.with_extension("aside");
+    for (from, to) in [(x, &aside), (y, x), (&aside, y)] {
+        fs::rename(from, to).expect("rename a file");
+    }
+}
+
+#[test]
+fn files_that_have_exchanged_their_names_are_not_served_until_they_are_back() {
+    let (mut stage, files) = two_disks();
+    exchange(&files);
+    for _ in 0..2 {
+        stage.daemon.restart();
+        is_not_served(&stage, "x", "that of disk y");
+        is_not_served(&stage, "y", "that of disk x");
+        stage.daemon.stop();
+    }
+    stage.daemon.restart();
+    exchange(&files);
+    is_served(&stage, "x");
+    is_served(&stage, "y");
+}
+
+#[test]
+fn a_link_to_another_disk_s_file_is_not_served_and_that_disk_is() {
+    let (mut stage, [x, y]) = two_disks();
+    let own = x.with_extension("own");
+    fs::rename(&x, &own).expect("rename a file");
+    fs::hard_link(&y, &x).expect("link a file");
+    stage.daemon.restart();
+    is_served(&stage, "y");
+    is_not_served(&stage, "x", "that of disk y");
+    fs::rename(&own, &x).expect("rename a file");
+    is_served(&stage, "x");
+}

@@ -51,6 +51,17 @@ impl Datastore {
         }
     }
 
+    /// Which file the image's name leads to now; nothing without one, nor of a device or an
+    /// export.
+    pub fn file_now(
+        &self,
+        image: &ImageSpec,
+    ) -> Result<Option<FileIdentity>, DatastoreError> {
+        let Ours::File(directory, path) = self.ours(image)? else { return Ok(None) };
+        directory.check()?;
+        Ok(FileIdentity::at(path).ok())
+    }
+
     /// Replaces what the image says about itself: atomic, and durable when it
     /// returns.
     pub fn write_sidecar(

@@ -17,6 +17,11 @@ impl Beside {
         self.number == other.number && (!known || self.made == other.made)
     }
 
+    /// Whether both are surely of one file, on one file system.
+    pub fn is_surely(&self, other: &Beside) -> bool {
+        self.made != 0 && self == other
+    }
+
     /// Whether both are surely of two files. Without the moments at which they were made
     /// that is not sure: some file systems give files new numbers when they are mounted.
     pub fn differs(&self, other: &Beside) -> bool {
@@ -35,5 +40,7 @@ mod tests {
         assert!(of(7, 0).fits(&of(7, 2)) && !of(7, 0).fits(&of(8, 2)));
         assert!(of(7, 1).differs(&of(7, 2)) && of(7, 1).differs(&of(8, 1)));
         assert!(!of(7, 0).differs(&of(8, 0)) && !of(7, 1).differs(&of(7, 1)));
+        assert!(of(7, 1).is_surely(&of(7, 1)) && !of(7, 0).is_surely(&of(7, 0)));
+        assert!(!of(7, 1).is_surely(&of(7, 2)) && !of(7, 1).is_surely(&of(8, 1)));
     }
 }

@@ -1,6 +1,8 @@
 //! How long a switch-over holds the writes of whoever is at work on the disk.
 
-use sterna_tests::{CheckerOptions, MIB, Stage};
+use serde_json::Value;
+use sterna_tests::wait::seconds;
+use sterna_tests::{CheckerOptions, MIB, Stage, until};
 
 const SIZE: u64 = 192 * MIB;
 
@@ -65,4 +67,24 @@ fn a_disk_at_full_load_with_four_connections_is_switched_over() {
         .with("--span", 96 * MIB)
         .flag("--fill");
     switches_over(&stage, &load, "there");
+}
+
+#[test]
+fn one_that_is_undone_again_and_again_says_so_and_can_be_cancelled() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let slow = ["--filter=delay", "wdelay=250ms"];
+    let _server = stage.nbd_server("remote", 8 * MIB, &slow);
+    stage.disk("a", 8 * MIB - 65536);
+    let id = stage.daemon.migrate("a --to remote");
+    let says =
+        |it: &Value| it.as_str().is_some_and(|it| it.contains("undid the switch-over"));
+    until("the move to say why it does not end", seconds(60), || {
+        says(&stage.daemon.migration(id)["reason"]).then_some(())
+    });
+    let status = stage.daemon.json("status");
+    let warnings = status["warnings"].as_array().expect("warnings");
+    let warns =
+        |it: &Value| it["about"] == format!("migration {id}") && says(&it["message"]);
+    assert!(warnings.iter().any(warns), "{warnings:#?}");
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
 }
