@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sterna_tests::clients::{Fio, nbdsh, nbdsh_without_sizes, writes_and_reads};
 use sterna_tests::images::identical;
+use sterna_tests::places::TinyFs;
 use sterna_tests::programs::{attempt, command, have, json, run, sterna};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, MIB, Scratch, Stage, checker, until};
@@ -346,6 +347,41 @@ fn disks_are_served_over_tcp_where_that_is_asked_for() {
 
 /// Starts the daemon as systemd's socket activation does: with a listening
 /// socket as descriptor 3.
+/// Parts of a block and the whole block, at once, with FUA: none of them fails.
+const PARTS: &str = r#"
+import random
+dice = random.Random(7)
+for turn in range(300):
+    at = dice.randrange(64) * 4096
+    cookies = []
+    for _ in range(8):
+        part, length = dice.randrange(8) * 512, 512
+        if dice.random() < .5: part, length = 0, 4096
+        flags = nbd.CMD_FLAG_FUA if dice.random() < .3 else 0
+        bytes = nbd.Buffer.from_bytearray(bytearray(b"p" * length))
+        cookies.append(h.aio_pwrite(bytes, at + part, flags=flags))
+    while cookies:
+        cookies = [it for it in cookies if not h.aio_command_completed(it)]
+        if cookies: h.poll(-1)
+    h.flush()
+"#;
+
+#[test]
+fn an_image_on_xfs_that_was_cloned_takes_parts_of_blocks_without_an_error() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.xfs"]) else { return };
+    let (file, mount) = (stage.scratch.path("xfs.img"), stage.scratch.path("xfs"));
+    let place = TinyFs::xfs(&file, &mount, 400 * MIB);
+    stage.datastore("xfs", place.dir().display());
+    stage.daemon.sterna("disk create a --size 8M --on xfs").ok();
+    nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (8 << 20), 0); h.flush()");
+    let image = place.dir().join("a.raw");
+    for round in 0..4 {
+        let clone = place.dir().join(format!("clone-{round}"));
+        run("cp", ["--reflink=always".as_ref(), image.as_os_str(), clone.as_os_str()]);
+        nbdsh(&stage.daemon.uri("a"), PARTS);
+    }
+}
+
 const ACTIVATE: &str = r#"
 import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)

@@ -6,7 +6,8 @@
 //! the two views coherent, with one gap: a write through the cache rewrites
 //! whole pages, so it could put back old bytes around it while a direct write
 //! to the same page is under way. `Lane` closes the gap: such a pair never runs
-//! together. (Devices with sectors of 512 bytes never get there.)
+//! together. (Devices with sectors of 512 bytes never get there; files on XFS do, see
+//! `file_system`.)
 //!
 //! **A flush that fails** is reported by the kernel once. While writes through the page
 //! cache are outstanding ([`Cached`]) there is no second try: the kernel takes the pages that

@@ -1,4 +1,6 @@
-//! Whose a file system is: this machine's, or that of a server, which may not answer.
+//! What follows for I/O from the kind of a file system: whose it is (this machine's, or that
+//! of a server, which may not answer), and what it does with direct writes of less than a
+//! block.
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -7,21 +9,35 @@ use std::os::fd::AsRawFd;
 /// direct I/O on them without waiting, or says that it would have to. All others may
 /// have a server somewhere, which may not answer.
 const OF_THIS_MACHINE: [i64; 4] = [
-    0xEF53,      // ext2, ext3, ext4
-    0x5846_5342, // XFS
+    0xEF53, // ext2, ext3, ext4
+    XFS,
     0x9123_683E, // Btrfs
     0xF2F5_2010, // F2FS
 ];
 
+const XFS: i64 = 0x5846_5342;
+
 /// Whether the file is on a file system that waits for nobody but this machine.
 pub fn is_of_this_machine(file: &impl AsRawFd) -> bool {
+    kind(file).is_some_and(|kind| OF_THIS_MACHINE.contains(&kind))
+}
+
+/// Whether the file system carries out a direct write of less than a block through the page
+/// cache, if the block is shared with another file (`cp --reflink`). It says a smaller
+/// alignment all the same. A direct write of the same page at that time makes the kernel
+/// report a loss (EIO), and what went through the cache is not on the device.
+pub(super) fn caches_parts_of_blocks(file: &impl AsRawFd) -> bool {
+    kind(file) == Some(XFS)
+}
+
+fn kind(file: &impl AsRawFd) -> Option<i64> {
     let mut found = MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the kernel fills the structure; all zeroes are a valid one.
     let found = unsafe {
         if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) < 0 {
-            return false;
+            return None;
         }
         found.assume_init()
     };
-    OF_THIS_MACHINE.contains(&found.f_type)
+    Some(found.f_type)
 }

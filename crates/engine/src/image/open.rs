@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use super::OpenError;
 use super::claim::{ClaimError, Holder, ImageClaim};
-use super::file_system::is_of_this_machine;
+use super::file_system::{caches_parts_of_blocks, is_of_this_machine};
 use super::identity::{FileIdentity, HeldFile};
 use super::lock::{self, Lock};
 use crate::io::{Crew, Stored};
 
-/// Where the kernel does not say (before 6.1), direct I/O of regular files is
-/// held to a page: every device takes that.
-const ALIGN_UNKNOWN: u32 = 4096;
+/// Where the kernel does not say it (before 6.1), or says too little, direct I/O of regular
+/// files is held to a page: every device takes that.
+const PAGE: u32 = 4096;
 
 const REPLACED: &str = "another program has just put another file there; try again";
 const LINK: &str = "it is a symbolic link, and an image must be a regular file; put the \
@@ -93,8 +93,11 @@ pub(super) fn open(
         lock::hold(file);
     }
     let align = match &direct {
-        Some(file) if kind.is_block_device() => sector(file).unwrap_or(ALIGN_UNKNOWN),
-        Some(file) => stated(file).unwrap_or(ALIGN_UNKNOWN),
+        Some(file) if kind.is_block_device() => sector(file).unwrap_or(PAGE),
+        Some(file) => match stated(file) {
+            Some(1..PAGE) if caches_parts_of_blocks(file) => PAGE,
+            stated => stated.unwrap_or(PAGE),
+        },
         None => 1,
     };
     // A device has no server by itself; what the kernel cannot start on one at once (its
