@@ -113,7 +113,8 @@ export function verdict({ hurt, count, items, late, lateIsMore, nowMs }: Seen): 
   if (hurt.length > 0) {
     return { tone: hurt.some((one) => one.by === "hangs") ? "bad" : "warn", text: headline(hurt, count, nowMs) };
   }
-  if (items.length > 0) return { tone: items.some((item) => item.tone === "bad") ? "bad" : "warn", text: things };
+  if (items.some((item) => item.tone === "bad")) return { tone: "bad", text: things };
+  if (items.length > 0) return { tone: "warn", text: late > 0 ? things : `No disk is hurt; ${things}` };
   if (late > 0) return { tone: "warn", text: `${lateIsMore ? "at least " : ""}${late === 1 ? "1 disk is" : `${late} disks are`} late` };
   return { tone: "ok", text: "Nobody is hurt" };
 }

@@ -119,6 +119,7 @@ test("a page whose session is a viewer's by now says in words that nothing was c
   const viewer = await open(browser, daemon.link("--viewer"), { context: page.context() });
   await viewer.waitForSelector("nav");
   await page.click("button:has-text('Maintenance')");
+  await page.click("dialog button[type=submit]");
   await page.waitForSelector(".note.bad");
   const words = await page.innerText(".note.bad");
   assert.match(words, /a viewer changes nothing/);

@@ -106,5 +106,8 @@ test("the arrows move a chart's cursor, and its values are told", async () => {
   await page.locator(".plot .canvas[tabindex]").first().focus();
   await page.keyboard.press("ArrowLeft");
   await page.waitForFunction(() => /\d\d:\d\d:\d\d/.test(document.querySelector(".plot .at")?.textContent ?? ""));
+  // Figures come each second, and the cursor stays.
+  await page.waitForTimeout(2_500);
+  assert.match(await page.locator(".plot .at").first().innerText(), /\d\d:\d\d:\d\d/);
   await page.context().close();
 });

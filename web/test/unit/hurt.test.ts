@@ -33,5 +33,7 @@ test("who is hurt comes before what there is to look at", () => {
   const seen = { hurt: [db], count: 1, items: [item], late: 0, lateIsMore: false, nowMs };
   assert.match(verdict(seen).text, /^db: requests take 7\.9 ms/);
   assert.equal(verdict({ ...seen, hurt: [], count: 0 }).text, "1 thing to look at");
+  const warning = { ...item, tone: "warn" as const };
+  assert.equal(verdict({ ...seen, hurt: [], count: 0, items: [warning] }).text, "No disk is hurt; 1 thing to look at");
   assert.equal(verdict({ ...seen, items: [] }).tone, "warn");
 });
