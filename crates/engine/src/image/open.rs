@@ -94,10 +94,7 @@ pub(super) fn open(
     }
     let align = match &direct {
         Some(file) if kind.is_block_device() => sector(file).unwrap_or(PAGE),
-        Some(file) => match stated(file) {
-            Some(1..PAGE) if caches_parts_of_blocks(file) => PAGE,
-            stated => stated.unwrap_or(PAGE),
-        },
+        Some(file) => file_alignment(file),
         None => 1,
     };
     // A device has no server by itself; what the kernel cannot start on one at once (its
@@ -144,6 +141,14 @@ fn open_direct(options: &OpenOptions, path: &Path) -> io::Result<Option<File>> {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// What direct operations on a regular file are held to.
+fn file_alignment(file: &File) -> u32 {
+    match stated(file) {
+        Some(1..PAGE) if caches_parts_of_blocks(file) => PAGE,
+        stated => stated.unwrap_or(PAGE),
     }
 }
 
