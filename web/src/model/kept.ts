@@ -3,7 +3,7 @@ import type { Class, Columns, KeptHour, Policy } from "../api/wire.ts";
 import { isOpen } from "./schedule.ts";
 import { day, minuteOfWeek } from "./time.ts";
 import { count, percent } from "./units.ts";
-import { goal, reserved } from "./words.ts";
+import { reserved, wish } from "./words.ts";
 
 /** What an hour was. `none`: nothing was promised then; `quiet`: nothing was asked. */
 export type Verdict = "kept" | "missed" | "quiet" | "none";
@@ -40,7 +40,7 @@ export function promises(its: Class, policies: Policy[]): Promise_[] {
     const { goal: wanted, tolerance_percent: tolerance } = policy.aim;
     found.push({
       key: `policy ${policy.id}`,
-      text: `${goal(wanted)} ± ${tolerance} % (policy ${policy.id})`,
+      text: `${wish(policy)} (policy ${policy.id})`,
       schedule: policy.schedule ?? null,
       sinceMs: policy.created * 1000,
       held: (window) => {

@@ -160,14 +160,14 @@ export function goal(wanted: Goal): string {
   return response(wanted.response_ms * 1e3);
 }
 
-/** What a policy wants: `at most 20.0 MiB/s`, `15.0 MiB/s ± 10 %`. */
+/** What a policy wants: `at most 20.0 MiB/s`, `15.0 MiB/s ± 10 %`, `a mean of 15.0 ms ± 30 %`. */
 export function wish(policy: Pick<Policy, "aim">): string {
   const aim = policy.aim;
   switch (aim.kind) {
     case "limit":
       return "response_ms" in aim.goal ? `at least ${goal(aim.goal)} a request` : `at most ${goal(aim.goal)}`;
     case "cruise":
-      return `${goal(aim.goal)} ± ${aim.tolerance_percent} %`;
+      return `${"response_ms" in aim.goal ? "a mean of " : ""}${goal(aim.goal)} ± ${aim.tolerance_percent} %`;
     case "queue-depth":
       return `${aim.depth} at the device`;
   }
