@@ -3,7 +3,7 @@
 //! intervals, and pauses the move after a quarter of an hour. Until then people are told.
 
 use sterna_api::Warning;
-use sterna_core::mirror::HOLD_BUDGET;
+use sterna_core::mirror::{HOLD_BUDGET, Phase};
 use sterna_os::lock;
 use sterna_state::{MigrationRecord, Step};
 
@@ -17,7 +17,9 @@ impl Moves {
     pub fn undone(&self, record: &MigrationRecord) -> Option<Warning> {
         let job = self.job(record.id).filter(|job| job.running())?;
         let progress = lock(&job.state).counters.progress()?;
-        let is_told = record.step == Step::Copying && !record.cancel;
+        let is_at_it = matches!(record.step, Step::Copying | Step::Switching);
+        let is_told =
+            is_at_it && !record.cancel && progress.phase == Phase::SwitchingOver;
         (is_told && progress.undone >= TOLD).then(|| warning(record, progress.undone))
     }
 }
@@ -29,8 +31,8 @@ fn warning(record: &MigrationRecord, undone: u32) -> Warning {
          {HOLD_BUDGET}: datastore {to} or the state directory is too slow to flush"
     );
     let hint = format!(
-        "Sterna tries again; find out why datastore {to} or the state directory is busy, or \
-         cancel the move: `sterna migration cancel {id}`"
+        "Sterna tries again; check datastore {to} and the state directory, or cancel the \
+         move: `sterna migration cancel {id}`"
     );
     Warning { about: format!("migration {id}"), message, hint }
 }

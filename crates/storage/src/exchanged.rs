@@ -7,19 +7,25 @@
 //! clients write would land in another disk's only image. So the disk is not served, and no
 //! sidecar is changed, until its own file is back.
 //!
-//! **What is not found**: a file system that does not say when its files were made; a copy of
-//! another disk's file (a new file, whose bytes alone are the other disk's); and an image
-//! whose datastore does not answer, which cannot be asked.
+//! **What is not found**: a file system that does not say when its files were made; a sidecar
+//! of an old format, which does not name its file; a copy of another disk's file (a new file,
+//! whose bytes alone are the other disk's); an image on another datastore that does not
+//! answer; and a file whose own disk has got a new file since, which is that disk's then.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_core::DiskId;
 use sterna_engine::sidecar::Beside;
-use sterna_state::DiskRecord;
+use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
+use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
+
+/// How long a datastore may take to say what its sidecars say.
+const TELLING: Duration = Duration::from_secs(3);
 
 /// An image that somebody has, and what that is.
 type Owned = (String, String);
@@ -40,47 +46,87 @@ impl Storage {
         if said.and_then(|(_, file)| file).is_none_or(|was| !was.differs(&is)) {
             return Ok(());
         }
-        match self.owner_of_file(disk.id, is)? {
+        match self.owner_of_file(disk, is)? {
             Some(owner) => Err(is_exchanged(disk, on, &owner)),
             None => Ok(()),
         }
     }
 
     /// Whose sidecar names this file, if it is not the disk's own.
-    fn owner_of_file(&self, disk: DiskId, is: Beside) -> Result<Option<String>> {
+    fn owner_of_file(&self, disk: &DiskRecord, is: Beside) -> Result<Option<String>> {
+        let asked: Vec<_> = self
+            .others_images(disk)?
+            .into_iter()
+            .filter_map(|(datastore, images)| {
+                let handle = self.handle(&datastore).ok().filter(|it| it.is_shared())?;
+                let is_own = datastore == disk.datastore;
+                Some((is_own, ask(handle, images, is)))
+            })
+            .collect();
+        let mut owner = None;
+        for (is_own, one) in asked {
+            match one.answer() {
+                Some(found) => owner = owner.or(found),
+                // If the disk is served, its sidecar is changed, and says nothing any more.
+                None if is_own => return Err(is_silent(disk)),
+                None => {}
+            }
+        }
+        Ok(owner)
+    }
+
+    /// The images of other disks and of all copies, by their datastores.
+    fn others_images(&self, disk: &DiskRecord) -> Result<BTreeMap<String, Vec<Owned>>> {
         let mut images: BTreeMap<String, Vec<Owned>> = BTreeMap::new();
-        for other in self.store.disks()?.into_iter().filter(|it| it.id != disk) {
+        for other in self.store.disks()?.into_iter().filter(|it| it.id != disk.id) {
             let owner = format!("disk {}", other.name);
             images.entry(other.datastore).or_default().push((other.image, owner));
         }
-        for copy in self.store.open_migrations()?.into_iter().filter(|it| it.disk != disk)
+        // After the commit, the disk's own copy is the disk.
+        let is_disk =
+            |to: &Place| (&to.datastore, &to.image) == (&disk.datastore, &disk.image);
+        for copy in
+            self.store.open_migrations()?.into_iter().filter(|it| !is_disk(&it.to))
         {
             let owner = format!("the copy of disk {}", copy.name);
             images.entry(copy.to.datastore).or_default().push((copy.to.image, owner));
         }
-        let ask = |(datastore, images): (String, Vec<Owned>)| {
-            let handle = self.handle(&datastore).ok().filter(|it| it.is_shared())?;
-            let store = handle.get().ok()?;
-            Some(handle.ask_files(move || {
-                let names = |(image, _): &Owned| {
-                    let said = store.image(image).and_then(|image| store.said(&image));
-                    let file = said.ok().flatten().and_then(|(_, file)| file);
-                    file.is_some_and(|file| file.is_surely(&is))
-                };
-                images.into_iter().find(names).map(|(_, owner)| owner)
-            }))
-        };
-        // All are asked before the first is waited for.
-        let asked: Vec<_> = images.into_iter().filter_map(ask).collect();
-        Ok(asked.into_iter().find_map(|one| one.answer().flatten()))
+        Ok(images)
     }
+}
+
+/// Asks a datastore in which of these images' sidecars the file is named.
+fn ask(
+    handle: Arc<DatastoreHandle>,
+    images: Vec<Owned>,
+    is: Beside,
+) -> Asked<Option<String>> {
+    Asker::default().ask(TELLING, move || {
+        // All datastores are opened at once at the start: this one may be on its way.
+        let store = handle.open().ok()?;
+        let names = |(image, _): &Owned| {
+            let said = store.image(image).and_then(|image| store.said(&image));
+            let file = said.ok().flatten().and_then(|(_, file)| file);
+            file.is_some_and(|file| file.is_surely(&is))
+        };
+        images.into_iter().find(names).map(|(_, owner)| owner)
+    })
+}
+
+fn is_silent(disk: &DiskRecord) -> Error {
+    let (name, datastore) = (&disk.name, &disk.datastore);
+    let message = format!(
+        "datastore {datastore} does not answer in time: Sterna cannot tell whether the file of \
+         disk {name} is another disk's"
+    );
+    Error::unavailable(message).hint("Sterna tries again every few seconds")
 }
 
 fn is_exchanged(disk: &DiskRecord, on: &DatastoreHandle, owner: &str) -> Error {
     let (name, datastore, image) = (&disk.name, on.name(), &disk.image);
     let message = format!(
         "on datastore {datastore}, {image} is not the file of disk {name}, but that of \
-         {owner}: files were exchanged, or one is a link to the other"
+         {owner}: files were exchanged, or one file is a link to the other"
     );
     let hint = "give each file its name back (the sidecars have not moved): Sterna then \
                 serves the disk within seconds";

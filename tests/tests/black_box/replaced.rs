@@ -444,3 +444,25 @@ fn a_link_to_another_disk_s_file_is_not_served_and_that_disk_is() {
     fs::rename(&own, &x).expect("rename a file");
     is_served(&stage, "x");
 }
+
+#[test]
+fn files_of_two_datastores_that_were_exchanged_are_not_served_either() {
+    let (mut stage, [x, _]) = two_disks();
+    stage.daemon.restart();
+    stage.daemon.sterna("disk create z --size 1M --on there").ok();
+    nbdsh(&stage.daemon.uri("z"), "h.pwrite(b'z' * (1 << 20), 0); h.flush()");
+    stage.daemon.kill();
+    let files = [x, stage.there.join("z.raw")];
+    exchange(&files);
+    for _ in 0..3 {
+        stage.daemon.restart();
+        is_not_served(&stage, "x", "that of disk z");
+        is_not_served(&stage, "z", "that of disk x");
+        stage.daemon.kill();
+    }
+    exchange(&files);
+    stage.daemon.restart();
+    for disk in ["x", "y", "z"] {
+        is_served(&stage, disk);
+    }
+}

@@ -345,8 +345,6 @@ fn disks_are_served_over_tcp_where_that_is_asked_for() {
     writes_and_reads(&uri);
 }
 
-/// Starts the daemon as systemd's socket activation does: with a listening
-/// socket as descriptor 3.
 /// Parts of a block and the whole block, at once, with FUA: none of them fails.
 const PARTS: &str = r#"
 import random
@@ -382,6 +380,8 @@ fn an_image_on_xfs_that_was_cloned_takes_parts_of_blocks_without_an_error() {
     }
 }
 
+/// Starts the daemon as systemd's socket activation does: with a listening
+/// socket as descriptor 3.
 const ACTIVATE: &str = r#"
 import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)

@@ -73,11 +73,13 @@ impl Opened for OpenedFile {
     }
 
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let Files { claim, buffered, direct, seek, held, at_once, size, align } = self.0;
+        let Files { claim, buffered, direct, seek, held, at_once, size, align, whole } =
+            self.0;
         Box::new(FileImage {
             id,
             size,
             align: if direct.is_some() { align } else { 1 },
+            whole: if direct.is_some() { whole } else { 1 },
             direct: direct.map(|file| Fd::stored(file, at_once)),
             // The page cache makes whoever writes much wait for the storage.
             buffered: Fd::stored(buffered, false),
@@ -98,8 +100,10 @@ impl Opened for OpenedFile {
 struct FileImage {
     id: ImageId,
     size: u64,
-    /// What offset and length of a direct operation are multiples of.
+    /// What offset, length and memory of a direct operation are multiples of.
     align: u32,
+    /// What offset and length of a direct write are multiples of, besides.
+    whole: u32,
     direct: Option<Fd>,
     buffered: Fd,
     seek: Arc<Stored>,
@@ -282,7 +286,7 @@ impl FileImage {
             (Step::Transfer, ImageOp::Write { offset, buf, fua }) => {
                 let (offset, buf) = rest(*offset, buf, done);
                 let dsync = *fua && !flight.dirties;
-                Op::Write { fd: self.fd_for(offset, &buf), offset, buf, dsync }
+                Op::Write { fd: self.fd_to_write(offset, &buf), offset, buf, dsync }
             }
             (Step::Punch, ImageOp::Zero { offset, len, .. }) => Op::Allocate {
                 fd: buffered(),
@@ -299,7 +303,12 @@ impl FileImage {
             (Step::WriteZeroes, ImageOp::Zero { offset, len, .. }) => {
                 let len = (len - done).min(cx.zeroes.len() as u64) as usize;
                 let (offset, buf) = (offset + done, cx.zeroes.part(0, len));
-                Op::Write { fd: self.fd_for(offset, &buf), offset, buf, dsync: false }
+                Op::Write {
+                    fd: self.fd_to_write(offset, &buf),
+                    offset,
+                    buf,
+                    dsync: false,
+                }
             }
             (Step::Seek(found), ImageOp::Extents { offset, len, limit }) => {
                 let (offset, len, limit) = (*offset, *len, *limit);
@@ -404,8 +413,9 @@ impl FileImage {
 
     fn aligned(&self, op: &ImageOp) -> bool {
         match op {
-            ImageOp::Read { offset, buf } | ImageOp::Write { offset, buf, .. } => {
-                is_aligned(self.align, *offset, buf)
+            ImageOp::Read { offset, buf } => is_aligned(self.align, *offset, buf),
+            ImageOp::Write { offset, buf, .. } => {
+                is_aligned(self.align, *offset, buf) && self.is_whole(*offset, buf)
             }
             _ => true,
         }
@@ -418,10 +428,23 @@ impl FileImage {
         }
     }
 
+    /// Whether a write is of whole blocks.
+    fn is_whole(&self, offset: u64, buf: &Slice) -> bool {
+        let whole = u64::from(self.whole);
+        offset.is_multiple_of(whole) && (buf.len() as u64).is_multiple_of(whole)
+    }
+
+    fn fd_to_write(&self, offset: u64, buf: &Slice) -> Fd {
+        match self.is_whole(offset, buf) {
+            true => self.fd_for(offset, buf),
+            false => self.buffered.clone(),
+        }
+    }
+
     /// The lane: whether a write must wait for another one in the same pages,
     /// because one of the two goes through the page cache and one does not.
     fn must_wait(&self, op: &ImageOp) -> bool {
-        if self.align <= 512 {
+        if self.whole <= 512 {
             return false;
         }
         let Some(pages) = pages(op) else { return false };

@@ -43,6 +43,8 @@ pub(super) struct Files {
     pub(super) size: u64,
     /// What offset, length and address of direct I/O are multiples of.
     pub(super) align: u32,
+    /// What offset and length of a direct write are multiples of, besides.
+    pub(super) whole: u32,
 }
 
 pub(super) fn open(
@@ -94,8 +96,12 @@ pub(super) fn open(
     }
     let align = match &direct {
         Some(file) if kind.is_block_device() => sector(file).unwrap_or(PAGE),
-        Some(file) => file_alignment(file),
+        Some(file) => stated(file).unwrap_or(PAGE),
         None => 1,
+    };
+    let whole = match &direct {
+        Some(file) if kind.is_file() && caches_parts_of_blocks(file) => align.max(PAGE),
+        _ => align.max(1),
     };
     // A device has no server by itself; what the kernel cannot start on one at once (its
     // queue is full), it says.
@@ -113,6 +119,7 @@ pub(super) fn open(
         at_once,
         size,
         align: align.max(1),
+        whole,
     })
 }
 
@@ -141,14 +148,6 @@ fn open_direct(options: &OpenOptions, path: &Path) -> io::Result<Option<File>> {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// What direct operations on a regular file are held to.
-fn file_alignment(file: &File) -> u32 {
-    match stated(file) {
-        Some(1..PAGE) if caches_parts_of_blocks(file) => PAGE,
-        stated => stated.unwrap_or(PAGE),
     }
 }
 

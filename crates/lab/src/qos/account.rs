@@ -101,7 +101,7 @@ fn kept(outcome: &Outcome) -> Option<Chart> {
         let each = |it: &Track| figure(it.between(from, until), Metric::Bytes);
         others.iter().filter_map(each).sum()
     };
-    let others_beside = Some(all(beside.from, beside.until)).filter(|it| *it > 0.0)?;
+    let others_beside = Some(all(beside.calm(), beside.until)).filter(|it| *it > 0.0)?;
     let of_oltp =
         |it: &Sample| it.figure(Metric::Bytes).map(|now| 100.0 * now / oltp_alone);
     let of_others = |it: &Sample| {
@@ -119,7 +119,7 @@ fn kept(outcome: &Outcome) -> Option<Chart> {
         lines: vec![
             line(format!("{}, of what it has alone", oltp.name), &of_oltp),
             line(
-                "the others, of what they have without service levels".into(),
+                "the others, of what they have beside it without service levels".into(),
                 &of_others,
             ),
         ],

@@ -81,10 +81,12 @@ fn one_that_is_undone_again_and_again_says_so_and_can_be_cancelled() {
     until("the move to say why it does not end", seconds(60), || {
         says(&stage.daemon.migration(id)["reason"]).then_some(())
     });
-    let status = stage.daemon.json("status");
-    let warnings = status["warnings"].as_array().expect("warnings");
     let warns =
         |it: &Value| it["about"] == format!("migration {id}") && says(&it["message"]);
-    assert!(warnings.iter().any(warns), "{warnings:#?}");
+    until("the status to warn of it", seconds(60), || {
+        let status = stage.daemon.json("status");
+        let warnings = status["warnings"].as_array().expect("warnings");
+        warnings.iter().any(warns).then_some(())
+    });
     stage.daemon.sterna(&format!("migration cancel {id}")).ok();
 }

@@ -75,6 +75,7 @@ fn rig(align: Option<u32>) -> Rig {
         at_once: true,
         size: 1 << 20,
         align: align.unwrap_or(1),
+        whole: align.unwrap_or(1),
     };
     let id = ImageId { disk: 1, image: 2 };
     let image = Box::new(OpenedFile(files)).start(&mut cx, id);
