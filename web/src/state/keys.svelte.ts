@@ -102,7 +102,7 @@ function step(by: number): boolean {
 
 function enter(target: EventTarget | null): boolean {
   const all = rows?.();
-  const onControl = target instanceof HTMLElement && target.closest("a, button, summary") !== null;
+  const onControl = target instanceof HTMLElement && target.closest("a, button, summary, .canvas") !== null;
   if (!all || all.selected < 0 || onControl) return false;
   all.open(all.selected);
   return true;
