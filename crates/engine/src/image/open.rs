@@ -94,15 +94,7 @@ pub(super) fn open(
     for file in [&seek].into_iter().chain(&direct) {
         lock::hold(file);
     }
-    let align = match &direct {
-        Some(file) if kind.is_block_device() => sector(file).unwrap_or(PAGE),
-        Some(file) => stated(file).unwrap_or(PAGE),
-        None => 1,
-    };
-    let whole = match &direct {
-        Some(file) if kind.is_file() && caches_parts_of_blocks(file) => align.max(PAGE),
-        _ => align.max(1),
-    };
+    let (align, whole) = multiples(direct.as_ref(), kind.is_block_device());
     // A device has no server by itself; what the kernel cannot start on one at once (its
     // queue is full), it says.
     let local = kind.is_file() && is_of_this_machine(&buffered);
@@ -121,6 +113,20 @@ pub(super) fn open(
         align: align.max(1),
         whole,
     })
+}
+
+/// What direct operations are multiples of (0: there are none), and direct writes besides.
+fn multiples(direct: Option<&File>, is_device: bool) -> (u32, u32) {
+    let align = match direct {
+        Some(file) if is_device => sector(file).unwrap_or(PAGE),
+        Some(file) => stated(file).unwrap_or(PAGE),
+        None => 1,
+    };
+    let whole = match direct {
+        Some(file) if !is_device && caches_parts_of_blocks(file) => align.max(PAGE),
+        _ => align.max(1),
+    };
+    (align, whole)
 }
 
 /// Claims a device; gives a descriptor that has the claim with it.
