@@ -40,12 +40,7 @@ impl Storage {
         let store = on.get()?;
         let image = store.image(&disk.image).map_err(|error| on.refused(&error))?;
         // What cannot be read now is told by the opening of the image.
-        let Some(file) = store.file_now(&image).ok().flatten() else { return Ok(()) };
-        let is = file.beside();
-        let said = store.said(&image).ok().flatten();
-        if said.and_then(|(_, file)| file).is_none_or(|was| !was.differs(&is)) {
-            return Ok(());
-        }
+        let Some(is) = store.another_file(&image).ok().flatten() else { return Ok(()) };
         match self.owner_of_file(disk, is)? {
             Some(owner) => Err(is_exchanged(disk, on, &owner)),
             None => Ok(()),

@@ -394,7 +394,7 @@ fn two_disks() -> (Stage, [PathBuf; 2]) {
 #[track_caller]
 fn is_not_served(stage: &Stage, disk: &str, why: &str) {
     until(&format!("disk {disk} to be refused"), seconds(20), || {
-        let problem = stage.daemon.json(&format!("disk show {disk}"))["problem"].clone();
+        let problem = stage.daemon.disk(disk)["problem"].clone();
         problem.as_str().is_some_and(|it| it.contains(why)).then_some(())
     });
 }
@@ -402,8 +402,7 @@ fn is_not_served(stage: &Stage, disk: &str, why: &str) {
 #[track_caller]
 fn is_served(stage: &Stage, disk: &str) {
     until(&format!("disk {disk} to be served"), seconds(20), || {
-        let served = stage.daemon.json(&format!("disk show {disk}"))["served"].clone();
-        (served == true).then_some(())
+        (stage.daemon.disk(disk)["served"] == true).then_some(())
     });
     let script = format!("assert h.pread(1 << 20, 0) == b'{disk}' * (1 << 20)");
     nbdsh(&stage.daemon.uri(disk), &script);

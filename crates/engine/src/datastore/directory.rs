@@ -30,7 +30,7 @@ use crate::image::{FileIdentity, ImageSpec};
 use crate::place;
 use crate::plain::{self, FRESH_PREFIX};
 use crate::sidecar::slots::{Origin, Record};
-use crate::sidecar::{self, Identity, MAX_NAME, SidecarError};
+use crate::sidecar::{self, Beside, Identity, MAX_NAME, SidecarError};
 
 /// Behind a disk's name: its image.
 const IMAGE_SUFFIX: &str = ".raw";
@@ -246,21 +246,29 @@ impl Directory {
         Ok(true)
     }
 
-    /// Refuses a file that is surely another one than its sidecar was made for. Of one
-    /// that is not there, or has no sidecar, nothing is known.
-    pub(super) fn check_file(&self, path: &Path) -> Result<(), DatastoreError> {
+    /// The file that has the image's name, if that is surely another one than its sidecar
+    /// was made for. Of one that is not there, or has no sidecar, nothing is known.
+    pub(super) fn another_file(
+        &self,
+        path: &Path,
+    ) -> Result<Option<Beside>, DatastoreError> {
         self.check()?;
         let said = sidecar::file::read_all(&sidecar_path(path)).ok();
         let was = said.and_then(|said| said.record.beside);
         let is = FileIdentity::at(path).ok().map(|file| file.beside());
-        match (was, is) {
-            (Some(was), Some(is)) if was.differs(&is) => Err(DatastoreError::Mismatch {
+        Ok(is.filter(|is| was.is_some_and(|was| was.differs(is))))
+    }
+
+    /// Refuses such a file.
+    pub(super) fn check_file(&self, path: &Path) -> Result<(), DatastoreError> {
+        match self.another_file(path)? {
+            Some(_) => Err(DatastoreError::Mismatch {
                 place: path.display().to_string(),
                 what: "another file has its name, and Sterna does not write to that file"
                     .into(),
                 newer: false,
             }),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

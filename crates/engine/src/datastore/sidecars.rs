@@ -51,15 +51,14 @@ impl Datastore {
         }
     }
 
-    /// Which file the image's name leads to now; nothing without one, nor of a device or an
-    /// export.
-    pub fn file_now(
+    /// The file that has the image's name, if that is surely another one than its sidecar
+    /// was made for. Nothing is known of a device or an export.
+    pub fn another_file(
         &self,
         image: &ImageSpec,
-    ) -> Result<Option<FileIdentity>, DatastoreError> {
+    ) -> Result<Option<Beside>, DatastoreError> {
         let Ours::File(directory, path) = self.ours(image)? else { return Ok(None) };
-        directory.check()?;
-        Ok(FileIdentity::at(path).ok())
+        directory.another_file(path)
     }
 
     /// Replaces what the image says about itself: atomic, and durable when it

@@ -92,21 +92,17 @@ fn chart(record: &Record, metric: Metric) -> Chart {
 /// The price of each phase: what the database keeps of the throughput that it has alone,
 /// and what the others keep of that which they have beside it without service levels.
 fn kept(outcome: &Outcome) -> Option<Chart> {
-    let [oltp, others @ ..] = outcome.record.tracks.as_slice() else { return None };
-    let phase = |step: Step| outcome.stretches.iter().find(|it| it.step == step);
-    let (alone, beside) = (phase(Step::Alone)?, phase(Step::Contention)?);
+    let oltp = outcome.record.tracks.first()?;
+    let (alone, beside) = (outcome.phase(Step::Alone)?, outcome.phase(Step::Contention)?);
     let oltp_alone = figure(oltp.between(alone.calm(), alone.until), Metric::Bytes)
         .filter(|it| *it > 0.0)?;
-    let all = |from: f64, until: f64| -> f64 {
-        let each = |it: &Track| figure(it.between(from, until), Metric::Bytes);
-        others.iter().filter_map(each).sum()
-    };
-    let others_beside = Some(all(beside.calm(), beside.until)).filter(|it| *it > 0.0)?;
+    let others_beside =
+        Some(outcome.others(beside.calm(), beside.until)).filter(|it| *it > 0.0)?;
     let of_oltp =
         |it: &Sample| it.figure(Metric::Bytes).map(|now| 100.0 * now / oltp_alone);
     let of_others = |it: &Sample| {
         let are_there = it.at > beside.from;
-        are_there.then(|| 100.0 * all(it.at - it.span, it.at) / others_beside)
+        are_there.then(|| 100.0 * outcome.others(it.at - it.span, it.at) / others_beside)
     };
     let line = |name: String, value: &dyn Fn(&Sample) -> Option<f64>| Line {
         name,

@@ -13,7 +13,7 @@ use sterna_console::screen::Screen;
 use super::plan::{BEFORE_OPENING, Phase, Step};
 use super::stage::{APPLICATIONS, OLTP, Stage};
 use super::wish::Wish;
-use crate::record::{Band, Mark, Record};
+use crate::record::{Band, Mark, Metric, Record, Track, figure};
 use crate::site::Site;
 
 /// What the daemon said of a target that it cannot reach.
@@ -57,6 +57,20 @@ pub(super) struct Outcome {
     pub(super) record: Record,
     /// The phases.
     pub(super) stretches: Vec<Stretch>,
+}
+
+impl Outcome {
+    /// The first phase in which this was done.
+    pub(super) fn phase(&self, step: Step) -> Option<&Stretch> {
+        self.stretches.iter().find(|it| it.step == step)
+    }
+
+    /// What all but the database got together from one moment to another, in bytes per second.
+    pub(super) fn others(&self, from: f64, until: f64) -> f64 {
+        let others = self.record.tracks.get(1..).unwrap_or_default();
+        let each = |it: &Track| figure(it.between(from, until), Metric::Bytes);
+        others.iter().filter_map(each).sum()
+    }
 }
 
 /// The experiment under way.

@@ -178,23 +178,15 @@ impl Judge<'_> {
     /// The part of their throughput that the others lose while the database has more than
     /// was asked for.
     fn needless(&self, stretch: &Stretch, wish: Wish) -> f64 {
-        let others = self.outcome.record.tracks.get(1..).unwrap_or_default();
-        let did = |from: f64, until: f64| -> f64 {
-            let each = |track: &crate::record::Track| {
-                figure(track.between(from, until), Metric::Bytes)
-            };
-            others.iter().filter_map(each).sum()
-        };
-        let mut all = self.outcome.stretches.iter();
-        let Some(beside) = all.find(|it| it.step == Step::Contention) else { return 0.0 };
-        let before = did(beside.from, beside.until);
+        let Some(beside) = self.outcome.phase(Step::Contention) else { return 0.0 };
+        let before = self.outcome.others(beside.from, beside.until);
         let samples = self.during(stretch);
         if samples.is_empty() || before <= 0.0 {
             return 0.0;
         }
         let lost = |sample: &Sample| {
             let has = sample.figure(wish.metric)?;
-            let now = did(sample.at - sample.span, sample.at);
+            let now = self.outcome.others(sample.at - sample.span, sample.at);
             (has * ENOUGH < wish.value).then(|| (1.0 - now / before).clamp(0.0, 1.0))
         };
         // A sum of nothing is a negative zero.
