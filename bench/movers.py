@@ -10,7 +10,7 @@ import resource
 import subprocess
 
 from qmp import Qmp
-from servers import QemuNbd, Sterna, cpu_seconds, wait_for
+from servers import Before, QemuNbd, Sterna, cpu_seconds, wait_for
 
 
 class SternaMover:
@@ -19,10 +19,11 @@ class SternaMover:
     guard = ()
     # Others move the same image, and none of them compares the two.
     how = ("--keep-source", "--no-verify")
+    build = Sterna
 
     def __init__(self, bench):
         self.bench = bench
-        self.server = Sterna(bench.tools, bench.sockets, bench.work)
+        self.server = self.build(bench.tools, bench.sockets, bench.work)
         self.report = {}
 
     def prepare(self, source, destination):
@@ -61,6 +62,13 @@ class VerifiedMover(SternaMover):
 
     name = "sterna, verified"
     how = ("--keep-source",)
+
+
+class BeforeMover(SternaMover):
+    """Another build of Sterna, moving in the same way."""
+
+    name = "sterna before"
+    build = Before
 
 
 class GuardedMover(SternaMover):

@@ -8,7 +8,8 @@ import os
 import time
 
 import load
-from movers import Convert, Mirror, Nbdcopy, SternaMover, VerifiedMover
+from movers import BeforeMover, Convert, Mirror, Nbdcopy, SternaMover, VerifiedMover
+from servers import Before
 from table import Bars, median, spread, table
 
 LIMIT_BAR = 0.85
@@ -53,6 +54,8 @@ def run(bench):
         load.fill(source, bench.size, share)
         movers = [SternaMover(bench), VerifiedMover(bench), Mirror(bench), Convert(bench),
                   Nbdcopy(bench)]
+        if Before.name in bench.tools:
+            movers.append(BeforeMover(bench))
         runs = {mover.name: [] for mover in movers}
         limits = {shape: [] for shape in LIMIT_SHAPES}
         for repeat in range(bench.repeats):

@@ -71,7 +71,7 @@ class Server:
     def __init__(self, tools, sockets, direct=True):
         self.tools = tools
         self.direct = direct and self.can_direct
-        self.socket = os.path.join(sockets, f"{self.name}.sock")
+        self.socket = os.path.join(sockets, f"{self.name.replace(' ', '-')}.sock")
         self.process = None
 
     def start(self, file):
@@ -143,7 +143,7 @@ class Sterna(Server):
         self.state = os.path.join(work, "state")
 
     def call(self, *words):
-        done = subprocess.run([self.tools["sterna"], "--socket", self.api, "--json",
+        done = subprocess.run([self.tools[self.name], "--socket", self.api, "--json",
                                *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True)
         if done.returncode != 0:
@@ -154,7 +154,7 @@ class Sterna(Server):
         shutil.rmtree(self.state, ignore_errors=True)
         with open(os.path.join(os.path.dirname(self.state), "daemon.log"), "w") as log:
             self.process = subprocess.Popen(
-                [self.tools["sterna"], "--socket", self.api, "--json", "serve",
+                [self.tools[self.name], "--socket", self.api, "--json", "serve",
                  "--config", "/dev/null", "--state", self.state, "--nbd-socket", self.socket],
                 stdout=subprocess.PIPE, stderr=log)
         if not self.process.stdout.readline():
@@ -178,9 +178,18 @@ class Sterna(Server):
         shutil.rmtree(self.state, ignore_errors=True)
 
 
-def find_tools(sterna, qemu):
-    """Where the programs are; QEMU's from `qemu` if it is given."""
+class Before(Sterna):
+    """Another build of our daemon, if one is given to compare with."""
+
+    name = "sterna before"
+
+
+def find_tools(sterna, qemu, before):
+    """Where the programs are; QEMU's from `qemu` if it is given, and `before` is another
+    build of Sterna, or empty."""
     tools = {"sterna": sterna}
+    if before:
+        tools[Before.name] = before
     for name in ("qemu-nbd", "qemu-img", "qemu-storage-daemon"):
         own = os.path.join(qemu, name) if qemu else ""
         tools[name] = own if os.path.exists(own) else shutil.which(name)

@@ -7,7 +7,7 @@ kind begins, so that what the machine does meanwhile is shared out.
 import os
 
 import load
-from servers import Nbdkit, QemuNbd, Sterna, StorageDaemon
+from servers import Before, Nbdkit, QemuNbd, Sterna, StorageDaemon
 from table import Bars, median, spread, table
 
 KINDS = [
@@ -94,6 +94,8 @@ def side_by_side(bench, title, kinds, file, size, direct):
     load.fill(file, size)
     args = (bench.tools, bench.sockets)
     servers = [Sterna(*args, bench.work)]
+    if Before.name in bench.tools:
+        servers.append(Before(*args, bench.work))
     servers += [kind(*args, direct) for kind in (QemuNbd, StorageDaemon, Nbdkit)
                 if bench.tools[kind.name]]
     contestants = [(server.name, server) for server in servers]
@@ -111,7 +113,8 @@ def side_by_side(bench, title, kinds, file, size, direct):
               f"{rows[-1][4]} of the best peer", flush=True)
     table(f"{title}, {bench.repeats} runs of {bench.seconds} s each, medians",
           ["load", "sterna IO/s", "spread", "of direct", "of best peer", "best peer",
-           "CPU s/100k", "of best peer", "nbdkit (cached)"], rows)
+           "CPU s/100k", "of best peer", "nbdkit (cached)",
+           *(["of before", "CPU, of before"] if Before.name in bench.tools else [])], rows)
     bars.show(f"{title}: the bars")
     os.unlink(file)
     return {"runs": results, "bars": bars.rows}
@@ -122,7 +125,7 @@ def judge(kind, runs, servers, bars):
     iops = {name: median([run["iops"] for run in many]) for name, many in runs.items()}
     cpu = {name: median([run["cpu"] for run in many]) for name, many in runs.items()}
     peers = [server.name for server in servers
-             if server.can_direct and server.name != "sterna"]
+             if server.can_direct and not isinstance(server, Sterna)]
     direct = f"{iops['sterna'] / iops['direct fio']:.2f}" if "direct fio" in iops else "-"
     best = max(peers, key=lambda name: iops[name])
     cheapest = min(peers, key=lambda name: cpu[name])
@@ -133,4 +136,6 @@ def judge(kind, runs, servers, bars):
     return [kind, iops["sterna"], f"{spread([r['iops'] for r in runs['sterna']]):.0%}",
             direct, f"{ratio:.2f}", best,
             f"{cpu['sterna']:.2f}", f"{cpu_ratio:.2f}",
-            f"{iops['sterna'] / iops['nbdkit']:.2f}" if "nbdkit" in iops else "-"]
+            f"{iops['sterna'] / iops['nbdkit']:.2f}" if "nbdkit" in iops else "-",
+            *([f"{of['sterna'] / of[Before.name]:.2f}" for of in (iops, cpu)]
+              if Before.name in iops else [])]

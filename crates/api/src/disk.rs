@@ -121,6 +121,9 @@ pub struct RemovedDisk {
     pub disk: Disk,
     /// Whether its image is still there.
     pub image_kept: bool,
+    /// Whether the image was gone before the disk was removed.
+    #[serde(default)]
+    pub image_missing: bool,
 }
 
 /// Where a VM's hypervisor finds a disk.

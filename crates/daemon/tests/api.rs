@@ -253,6 +253,20 @@ async fn a_damaged_sidecar_keeps_its_disk_from_being_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_removal_says_that_there_was_no_image_any_more() {
+    let mut site = Site::with_datastores().await;
+    let client = site.client();
+    client.create_disk(&disk("db", MIB)).await.unwrap();
+    site.down().await;
+    std::fs::remove_file(site.fast("db.raw")).unwrap();
+    std::fs::remove_file(site.fast("db.raw.sterna")).unwrap();
+    site.up().await;
+    let gone = client.remove_disk("db", ImageFate::Keep).await.unwrap();
+    assert_eq!((gone.image_kept, gone.image_missing), (false, true));
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_image_that_has_become_another_disks_is_not_removed_with_the_old_one() {
     let mut site = Site::with_datastores().await;
     let client = site.client();

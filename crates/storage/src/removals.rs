@@ -20,6 +20,15 @@ use sterna_state::DiskRecord;
 use crate::Storage;
 use crate::disks::{claim_of, identity};
 
+/// What became of the image of a disk that was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Became {
+    Kept,
+    Removed,
+    /// Somebody else had removed it before.
+    Missing,
+}
+
 impl Storage {
     /// Removes a disk that nobody uses.
     pub fn remove_disk(&self, name: &str, wish: ImageFate) -> Result<RemovedDisk> {
@@ -61,12 +70,16 @@ impl Storage {
         self.forget_account(record);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
         let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
-        let image_kept = put_away.map_err(|error| {
+        let became = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             Error::unavailable(format!("{message}: {error}"))
                 .hint(format!("remove the image by hand: {}", gone.image))
         })?;
-        Ok(RemovedDisk { disk: gone, image_kept })
+        Ok(RemovedDisk {
+            disk: gone,
+            image_kept: became == Became::Kept,
+            image_missing: became == Became::Missing,
+        })
     }
 
     /// Refuses a disk that is being adopted or released, or whose VM is on its way.
@@ -98,14 +111,14 @@ impl Storage {
         }
     }
 
-    /// Removes the image, or makes it nobody's; gives whether it is still there.
+    /// Removes the image, or makes it nobody's; gives what became of it.
     fn put_image_away(
         &self,
         record: &DiskRecord,
         keep: bool,
         was_served: bool,
         held: Option<&HeldFile>,
-    ) -> Result<bool> {
+    ) -> Result<Became> {
         let handle = self.handle(&record.datastore)?;
         handle.must_answer()?;
         let store = handle.open()?;
@@ -115,7 +128,7 @@ impl Storage {
         let ours = match store.read_sidecar(&image, record.size) {
             Ok(found) => found.id == record.id && found.generation <= record.generation,
             Err(DatastoreError::Sidecar { source, .. }) => match source {
-                SidecarError::Missing if !is_there() => return Ok(false),
+                SidecarError::Missing if !is_there() => return Ok(Became::Missing),
                 SidecarError::Missing => keep || was_served,
                 // Nothing is lost if it is only made nobody's.
                 SidecarError::Foreign | SidecarError::Damaged(_) => keep,
@@ -128,15 +141,16 @@ impl Storage {
                 disk = record.name,
                 "Sterna keeps an image that may belong to another disk"
             );
-            return Ok(true);
+            return Ok(Became::Kept);
         }
         if keep {
             // Nobody's truth any more, so that it can be imported again.
             let retired = identity(record, record.generation, Role::Retired);
             handle.identify(&record.image, &retired)?;
+            Ok(Became::Kept)
         } else {
             handle.remove(&record.image, record.size, held.map(HeldFile::identity))?;
+            Ok(Became::Removed)
         }
-        Ok(keep)
     }
 }

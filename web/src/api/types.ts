@@ -3722,6 +3722,8 @@ export interface components {
         RemovedDisk: components["schemas"]["Disk"] & {
             /** @description Whether its image is still there. */
             image_kept: boolean;
+            /** @description Whether the image was gone before the disk was removed. */
+            image_missing?: boolean;
         };
         /** @description The results of a migration. */
         Report: {

@@ -133,7 +133,7 @@ export class World {
       progress.late_regions = Math.round(rewritten / 65536);
       progress.synced = Math.max(0, Math.min(progress.total, progress.synced + progress.rate - rewritten));
       progress.eta_s = (progress.total - progress.synced) / progress.rate;
-      if (progress.synced >= progress.total) Object.assign(move, { state: "verifying" }), Object.assign(progress, { verified: 0, rate: 400 * MIB });
+      if (progress.synced >= progress.total) Object.assign(move, { state: "verifying" }), Object.assign(progress, { verified: 0, rate: 400 * MIB * (move.id > 6 ? 4 : 1) });
     }
     return changed;
   }

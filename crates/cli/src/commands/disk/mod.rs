@@ -300,8 +300,12 @@ fn created(one: &CreatedDisk) -> String {
 
 fn removed(gone: &RemovedDisk) -> String {
     let Disk { name, image, .. } = &gone.disk;
-    let became = if gone.image_kept { "kept" } else { "removed" };
-    format!("Disk {name} is removed.\n  image {became}: {image}")
+    let became = match (gone.image_kept, gone.image_missing) {
+        (true, _) => "image kept",
+        (_, true) => "there was no image any more",
+        _ => "image removed",
+    };
+    format!("Disk {name} is removed.\n  {became}: {image}")
 }
 
 fn state(disk: &Disk) -> Cell {
