@@ -5,7 +5,7 @@
 
 use super::markdown::{lines, pages, without_code};
 
-const CLEAN: [&str; 58] = [
+const CLEAN: [&str; 61] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -45,6 +45,9 @@ const CLEAN: [&str; 58] = [
     "docs/manual/host.md",
     "docs/manual/index.md",
     "docs/manual/lab.md",
+    "docs/manual/lab-nas250.md",
+    "docs/manual/lab-qos.md",
+    "docs/manual/lab-svmotion.md",
     "docs/manual/man.md",
     "docs/manual/migrate.md",
     "docs/manual/migration.md",
