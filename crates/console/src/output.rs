@@ -18,7 +18,9 @@ use sterna_api::{Error, printable};
 
 use crate::table::{Pairs, Style, Table, wrap};
 
-/// Lines are no longer than this, whatever the terminal.
+/// The most columns that a line has. An answer is the same on each terminal and in each file:
+/// neither the terminal's width nor `COLUMNS` changes it. (Only `sterna top` is as wide as the
+/// terminal, or as `COLUMNS` says.)
 pub const WIDTH: usize = 80;
 
 /// Sentences in lines that fit; what is indented stays so.

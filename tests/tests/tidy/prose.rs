@@ -5,7 +5,7 @@
 
 use super::markdown::{lines, pages, without_code};
 
-const CLEAN: [&str; 56] = [
+const CLEAN: [&str; 61] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -40,13 +40,18 @@ const CLEAN: [&str; 56] = [
     "docs/manual/datastore.md",
     "docs/manual/disk.md",
     "docs/manual/drs.md",
+    "docs/manual/emulated-arrays.md",
     "docs/manual/files.md",
     "docs/manual/host.md",
     "docs/manual/index.md",
     "docs/manual/lab.md",
+    "docs/manual/lab-nas250.md",
+    "docs/manual/lab-qos.md",
+    "docs/manual/lab-svmotion.md",
     "docs/manual/man.md",
     "docs/manual/migrate.md",
     "docs/manual/migration.md",
+    "docs/manual/nbd-servers.md",
     "docs/manual/plan.md",
     "docs/manual/policy.md",
     "docs/manual/drs-pool.md",

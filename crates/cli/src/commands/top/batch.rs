@@ -1,8 +1,9 @@
 //! Rows for scripts and pipes: a block each time, or with `--json` a line.
 //!
 //! It goes on until it has been done often enough or nobody reads any more. A row is as wide
-//! as `COLUMNS` says, or [`WIDTH`]; of a name that is longer than that allows, the end is
-//! shown. The columns are the same at each width, so that scripts know where they are.
+//! as the environment variable `COLUMNS` says, or [`WIDTH`] if it says nothing; a name that is
+//! longer loses its beginning. Each width has the same columns, so that scripts know where they
+//! are.
 
 use std::env;
 use std::io::{self, Write};
