@@ -8,11 +8,12 @@ use std::os::fd::AsRawFd;
 /// File systems of this machine, by the number that `statfs` gives: the kernel starts
 /// direct I/O on them without waiting, or says that it would have to. All others may
 /// have a server somewhere, which may not answer.
-const OF_THIS_MACHINE: [i64; 4] = [
+const OF_THIS_MACHINE: [i64; 5] = [
     0xEF53, // ext2, ext3, ext4
     XFS,
     0x9123_683E, // Btrfs
     0xF2F5_2010, // F2FS
+    0x0102_1994, // tmpfs: a helper thread for each request costs more than the request
 ];
 
 const XFS: i64 = 0x5846_5342;
