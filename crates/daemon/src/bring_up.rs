@@ -123,6 +123,11 @@ impl Daemon {
     fn bring_up(self: &Arc<Self>, disk: &DiskRecord) {
         // Whoever holds it is at it already.
         let Ok(_claim) = self.storage.claims.alone(claim_of(&disk.name)) else { return };
+        // Another thread may have brought it up since somebody wanted this: its migration is
+        // under way then, and is not to be fenced.
+        if self.storage.problem_of(disk.id).is_none() {
+            return;
+        }
         // The record may have changed since the list was made.
         let Ok(Some(disk)) = self.storage.store.disk(&disk.name) else { return };
         let migration = match self.moves.migration_of(disk.id) {
@@ -175,7 +180,7 @@ impl Daemon {
 
     fn continue_migration(self: &Arc<Self>, record: &MigrationRecord) {
         let job: Arc<Job> = self.moves.job_of(record);
-        if let Err(error) = self.moves.go_on(&job, record) {
+        if let Err(error) = self.moves.go_on(&job) {
             tracing::error!(migration = record.id, %error, "the migration cannot continue");
         }
     }

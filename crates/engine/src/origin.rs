@@ -5,6 +5,8 @@
 //!   to its unmounting, whose inode number no other one gets in that boot. It is the same
 //!   in every mount namespace and after a bind mount. Others have the number of the mount
 //!   that the file was opened through, which is never given twice (from Linux 6.8 on).
+//!   On btrfs the subvolume's number belongs to it: whoever puts a snapshot in the place of
+//!   a subvolume leaves the mounting, the file's number and its time of birth as they were.
 //! - A *device* has a sequence number (`diskseq`, from Linux 5.15 on): another one after a
 //!   device has gone and come, as the next loop device under the same name.
 //! - An export of a *server* is not known again.
@@ -29,9 +31,15 @@ use crate::image::ImageSpec;
 /// `statx`: the mount's own number, never given twice (Linux 6.8).
 const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
-/// File systems that take the time of a change from this machine's clock.
-const OUR_CLOCK: [&str; 9] =
-    ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "bcachefs", "zfs"];
+/// File systems that take the time of a change from this machine's clock, and where nobody
+/// can put back an older state of a file while they are mounted. ZFS can (`zfs rollback`).
+const OUR_CLOCK: [&str; 7] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"];
+
+/// `BTRFS_IOC_INO_LOOKUP` (`linux/btrfs.h`), the same number on all machines but PowerPC, MIPS
+/// and SPARC, which refuse it: then the storage is not known again.
+const BTRFS_LOOKUP: libc::Ioctl = 0xd000_9412_u32 as libc::Ioctl;
+/// The root directory of a subvolume: only of that everybody may ask.
+const BTRFS_ROOT: u64 = 256;
 
 /// The time (since 1970).
 pub(crate) fn now() -> Nanos {
@@ -65,7 +73,8 @@ fn of_file(path: &Path) -> Option<Found> {
         return Some(Found { origin: Origin { storage, size }, changed: None });
     }
     let mount = Mount::of(&file);
-    let instance = mount.as_ref().and_then(Mount::instance).or_else(|| unique(&file));
+    let instance = mount.as_ref().and_then(|mount| mount.instance(&file));
+    let instance = instance.or_else(|| unique(&file));
     let storage = match instance {
         Some(instance) => Storage::Mounted { instance, file: metadata.ino() },
         None => Storage::Unknown,
@@ -122,15 +131,21 @@ impl Mount {
         })
     }
 
-    /// The number of this mounting of the file system, where Linux shows it.
-    fn instance(&self) -> Option<u64> {
+    /// The number of this mounting of the file system that has the file, where Linux shows
+    /// it.
+    fn instance(&self, file: &File) -> Option<u64> {
         let shown = match self.kind.as_str() {
             "ext2" | "ext3" | "ext4" => self.shown_as("ext4"),
             "xfs" | "f2fs" => self.shown_as(&self.kind),
             "btrfs" => self.btrfs(),
             _ => None,
         };
-        Some(fs::metadata(shown?).ok()?.ino())
+        let number = fs::metadata(shown?).ok()?.ino();
+        match self.kind.as_str() {
+            // The number's upper half hardly ever differs, and subvolumes count from 256.
+            "btrfs" => Some(number ^ subvolume(file)?.rotate_left(32)),
+            _ => Some(number),
+        }
     }
 
     fn shown_as(&self, kind: &str) -> Option<PathBuf> {
@@ -146,6 +161,21 @@ impl Mount {
         let mut all = all.map(|entry| entry.path());
         all.find(|path| path.join("devices").join(device).exists())
     }
+}
+
+/// The number of the subvolume that has the file: no other one ever gets it.
+fn subvolume(file: &File) -> Option<u64> {
+    /// `btrfs_ioctl_ino_lookup_args`.
+    #[repr(C)]
+    struct Lookup {
+        tree: u64,
+        object: u64,
+        name: [u8; 4080],
+    }
+    let mut lookup = Lookup { tree: 0, object: BTRFS_ROOT, name: [0; 4080] };
+    // SAFETY: the kernel fills the structure, which is of the size that the number says.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), BTRFS_LOOKUP, &raw mut lookup) };
+    (done == 0).then_some(lookup.tree)
 }
 
 /// The number of the mount that a file was opened through.
@@ -178,7 +208,7 @@ mod tests {
         let nfs = Mount::find(MOUNTS, "220").unwrap();
         assert_eq!((nfs.number.as_str(), nfs.kind.as_str()), ("0:45", "nfs4"));
         assert_eq!(nfs.source, "nas.lan:/export/vm");
-        assert_eq!(nfs.instance(), None);
+        assert_eq!(nfs.instance(&File::open("/proc/self/mountinfo").unwrap()), None);
         assert_eq!(Mount::find(MOUNTS, "2"), None);
     }
 

@@ -393,12 +393,10 @@ impl Moves {
     }
 
     /// Lets a migration go on whose disk has just been served, after a restart.
-    pub fn go_on(
-        self: &Arc<Self>,
-        job: &Arc<Job>,
-        record: &MigrationRecord,
-    ) -> Result<()> {
+    pub fn go_on(self: &Arc<Self>, job: &Arc<Job>) -> Result<()> {
         let _turn = lock(&job.turn);
+        // Somebody else may have had the turn, and called it off or ended it.
+        let record = &self.migration_record(job.id)?;
         match record.step {
             Step::Created => self.end_unstarted(record),
             Step::Copying | Step::Switching if record.cancel => self.put_away(job),
@@ -408,7 +406,10 @@ impl Moves {
                 Ok(())
             }
             Step::Committed => self.put_away(job),
-            Step::Completed | Step::Cancelled => Ok(()),
+            Step::Completed | Step::Cancelled => {
+                lock(&self.jobs).remove(&job.id);
+                Ok(())
+            }
         }
     }
 

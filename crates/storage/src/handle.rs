@@ -5,16 +5,18 @@
 //! path another file system is found is offline, too (`marks`). If a datastore does not tell
 //! its free space in time ([`FIGURE`]), nobody waits for it longer.
 
+mod generations;
 mod images;
 mod old_copies;
 
+pub use self::generations::Told;
 pub use self::old_copies::ImageLook;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
 use sterna_core::Mark;
@@ -23,6 +25,7 @@ use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
 use sterna_os::lock;
 use sterna_state::Store;
 
+use self::generations::Generations;
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
@@ -69,6 +72,10 @@ pub struct DatastoreHandle {
     listing: Asker,
     /// Of what has become of images that are open.
     files: Asker,
+    /// Of what all images say of themselves.
+    reading: Asker,
+    /// What they said, and when.
+    generations: Mutex<Option<(Instant, Arc<Generations>)>>,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -103,6 +110,8 @@ impl DatastoreHandle {
             asker: Asker::default(),
             listing: Asker::default(),
             files: Asker::default(),
+            reading: Asker::default(),
+            generations: Mutex::default(),
             ending,
         }
     }

@@ -1,20 +1,19 @@
-//! Whether a state directory is older than a disk, where the disk's own place cannot tell.
+//! Whether a state directory is older than a disk.
 //!
-//! An image says of itself whose it is, and its generation: an old state (a backup that was
-//! restored) expects a lower one, and serves nothing. A disk that fills its device or export
-//! has no room for that; what it says is kept in the state directory, and is as old as the
-//! state. So before such a disk is served, the other datastores are asked for an image of the
-//! disk with a higher generation.
+//! An image says of itself whose it is, and its generation. An old state (a backup that was
+//! restored) expects a lower one, and serves nothing, if the old image was put away when the
+//! disk moved. It may not have been: its datastore had failed, or a kill came in between; and
+//! a disk that fills its device or export has no room to say anything. So before a disk is
+//! served, the other datastores are asked for an image of it with a higher generation.
 //!
 //! A disk with a migration under way has a copy, which may call itself the truth: it was
 //! sealed in a switch-over that was not committed. If it cannot have been, by what this state
 //! knows of the switch-over, then the migration has ended since, and the state is older than
-//! the disk. That is asked of all disks: until the old image is put away, it says what an
-//! old state expects.
+//! the disk.
 //!
-//! **What is not found**: an image on a datastore that does not answer in time, one whose
-//! file has another name than the disk's, and one that fills its place as well. A disk is not
-//! kept from its clients because a datastore that it is not on is away.
+//! **What is not found**: an image on a datastore that does not answer in time or that the
+//! state does not know, and one that fills its place. A disk is not kept from its clients
+//! because a datastore that it is not on is away.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +25,9 @@ use sterna_state::{DiskRecord, Place};
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::fingerprints::fills;
-use crate::handle::DatastoreHandle;
+use crate::handle::{DatastoreHandle, Told};
 
-/// How long others may take to tell: clients wait for the disk.
+/// How long one image may take to tell: clients wait for the disk.
 const TELLING: Duration = Duration::from_secs(2);
 
 /// The copy that a migration under way makes.
@@ -42,8 +41,8 @@ pub struct Copy<'a> {
 }
 
 impl Storage {
-    /// Refuses a disk if the copy of its migration has become the truth since this state was
-    /// made; a disk that fills its place also if any other datastore has a newer image of it.
+    /// Refuses a disk of which another datastore has a newer image, or the copy of whose
+    /// migration has become the truth since this state was made.
     pub fn check_is_newest(
         &self,
         disk: &DiskRecord,
@@ -52,14 +51,22 @@ impl Storage {
     ) -> Result<()> {
         let of_copy =
             |on: &DatastoreHandle| copy.filter(|copy| copy.place.datastore == on.name());
-        let all = fills(disk.size, on.get()?.size_at_opening());
+        let fills = fills(disk.size, on.get()?.size_at_opening());
         let mut others = self.all_handles();
-        others.retain(|it| it.name() != disk.datastore && (all || of_copy(it).is_some()));
+        others.retain(|it| it.name() != disk.datastore);
+        // All at once: several may be silent.
+        let told: Vec<_> = others.iter().map(DatastoreHandle::ask_generations).collect();
         let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
             .into_iter()
-            .map(|other| {
-                let file = of_copy(&other).map(|copy| copy.place.image.clone());
-                (other.clone(), ask(other, disk, file))
+            .zip(told)
+            .filter_map(|(other, told)| {
+                let file = match of_copy(&other) {
+                    Some(copy) => copy.place.image.clone(),
+                    // One image, which may be the disk's though a disk has the place.
+                    None if fills && !other.is_shared() => String::new(),
+                    None => newer_file(told, disk)?,
+                };
+                Some((other.clone(), ask(other, disk, file)))
             })
             .collect();
         let newer = asked.into_iter().filter_map(|(other, asked)| {
@@ -78,18 +85,19 @@ impl Storage {
     }
 }
 
+/// The file of a newer image of the disk, as far as it is known there.
+fn newer_file(told: Told, disk: &DiskRecord) -> Option<String> {
+    let (generation, file) = told.answer()?.get(&disk.id).cloned()?;
+    (generation > disk.generation).then_some(file)
+}
+
 /// Asks a datastore for the generation of an image of that disk which is, or was, in use.
 fn ask(
     other: Arc<DatastoreHandle>,
     disk: &DiskRecord,
-    file: Option<String>,
+    file: String,
 ) -> Asked<Option<u64>> {
     let (id, size) = (disk.id, disk.size);
-    let file =
-        file.filter(|file| !file.is_empty()).unwrap_or_else(|| match other.is_shared() {
-            true => format!("{}.raw", disk.name),
-            false => String::new(),
-        });
     Asker::default().ask(TELLING, move || {
         other.open().ok()?;
         let says = other.says(&file, size).ok()??;

@@ -50,8 +50,10 @@ impl Storage {
         };
         let gone = self.view_disk(record.clone())?;
         // While it is open it is known which file it is, whatever has its name by now.
-        let held = self.engine.held(record.id).ok().flatten();
-        let is_served = self.problem_of(record.id).is_none();
+        let held = self.engine.held(record.id);
+        // The engine is asked, too: clients must not go on writing to what is removed.
+        let is_served = held.is_ok() || self.problem_of(record.id).is_none();
+        let held = held.ok().flatten();
         if is_served {
             // If the store then fails, the daemon (`retry`) brings the disk up again.
             let going = Err(Error::unavailable("it was about to be removed"));

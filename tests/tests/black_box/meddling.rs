@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use sterna_tests::clients::nbdsh;
-use sterna_tests::places::Loop;
+use sterna_tests::places::{Loop, TinyFs};
 use sterna_tests::programs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
@@ -219,5 +219,41 @@ fn a_copy_that_has_lost_its_name_is_closed_so_that_its_file_system_can_be_unmoun
     stage.daemon.completed(id);
     let all = "assert h.pread(24 << 20, 0) == b'a' * (24 << 20)";
     nbdsh(&stage.daemon.uri("a"), all);
+    stage.daemon.stop();
+}
+
+#[test]
+fn an_older_snapshot_in_the_place_of_the_copys_subvolume_is_not_believed() {
+    let Some(mut stage) = Stage::given_root(&["losetup", "mkfs.btrfs", "btrfs"]) else {
+        return;
+    };
+    let mount = stage.scratch.path("snapshots");
+    let fs = TinyFs::btrfs(&stage.scratch.path("snapshots.img"), &mount, 256 * MIB);
+    let subvolumes = |command: &str, paths: &[&Path]| {
+        let words = ["subvolume".as_ref(), command.as_ref()];
+        programs::run(
+            "btrfs",
+            words.into_iter().chain(paths.iter().map(|it| it.as_os_str())),
+        );
+    };
+    let (vol, snapshot) = (fs.dir().join("vol"), fs.dir().join("snapshot"));
+    subvolumes("create", &[&vol]);
+    stage.datastore("vol", vol.display());
+    stage.disk("a", SIZE);
+    nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (24 << 20), 0); h.flush()");
+    let id = stage.daemon.migrate("a --to vol --rate 8M --no-verify");
+    stage.daemon.wait_for_bytes(id, 4 * MIB);
+    programs::run("sync", ["-f".as_ref(), vol.as_os_str()]);
+    subvolumes("snapshot", &[&vol, &snapshot]);
+    stage.daemon.wait_for_bytes(id, 16 * MIB);
+    stage.daemon.kill();
+    // The file has its number, its size and its time of birth, and is older.
+    fs::rename(&vol, fs.dir().join("away")).expect("move the subvolume away");
+    subvolumes("snapshot", &[&snapshot, &vol]);
+    stage.daemon.restart();
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    assert_eq!(stage.daemon.disk("a")["datastore"], "vol");
+    nbdsh(&stage.daemon.uri("a"), "assert h.pread(24 << 20, 0) == b'a' * (24 << 20)");
     stage.daemon.stop();
 }

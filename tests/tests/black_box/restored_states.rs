@@ -127,6 +127,36 @@ fn an_old_image_that_was_restored_with_the_state_is_not_served() {
     reads(&stage, "x", 'B');
 }
 
+/// Its datastore had failed when the disk moved away, and is in order again.
+#[test]
+fn an_old_image_that_could_not_be_put_away_is_not_served() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'A');
+    let backup = back_up(&mut stage);
+    let images = stage.scratch.path("images");
+    copy(&stage.here, &images);
+    let id = stage.daemon.migrate("x --to there");
+    stage.daemon.completed(id);
+    fill(&stage, "x", 'B');
+    // As another name: what counts is what the sidecar says.
+    stage.daemon.stop();
+    for end in ["raw", "raw.sterna"] {
+        let [from, to] =
+            ["x", "renamed"].map(|it| stage.there.join(format!("{it}.{end}")));
+        fs::rename(from, to).expect("rename an image");
+        let file = format!("x.{end}");
+        fs::copy(images.join(&file), stage.here.join(&file)).expect("bring it back");
+    }
+    copy(&backup, &stage.daemon.state().to_owned());
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "there has a newer image", "restore the newest");
+    stage.daemon.sterna("disk remove x --keep-image").ok();
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.disk("x")["datastore"], "there");
+    reads(&stage, "x", 'B');
+}
+
 #[test]
 fn a_move_that_was_cleaning_up_can_be_given_up_if_its_new_image_is_gone() {
     let Some(mut stage) = Stage::given(CLIENTS) else { return };
