@@ -84,11 +84,17 @@ fn of_file(path: &Path) -> Option<Found> {
     Some(Found { origin: Origin { storage, size: metadata.len() }, changed })
 }
 
-/// When anything of a file changed, its bytes or what is said of it: nobody can set that
-/// back.
+/// When anything of a file changed, its bytes or what is said of it, at the latest: nobody
+/// can set that back.
 fn changed(metadata: &Metadata) -> Option<Nanos> {
+    /// A file system with times in whole seconds (ext3, ext4 with small inodes) may mean any
+    /// moment of that second.
+    const WHOLE_SECOND: u64 = 999_999_999;
     let seconds = u64::try_from(metadata.ctime()).ok()?;
-    let nanos = u64::try_from(metadata.ctime_nsec()).ok()?;
+    let nanos = match metadata.ctime_nsec() {
+        0 => WHOLE_SECOND,
+        nanos => u64::try_from(nanos).ok()?,
+    };
     Some(Nanos(seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?))
 }
 

@@ -2,33 +2,31 @@
 //!
 //! A sidecar says which file its image is (`Beside`). If a disk's name leads to another file,
 //! that may be a backup that was restored, so the disk is served, with a warning. But if the
-//! sidecar of another disk, or of a copy that a move makes, names exactly that file, then the
-//! file is *that* image: two files were exchanged by name, or one is a link to the other. What
-//! clients write would land in another disk's only image. So the disk is not served, and no
-//! sidecar is changed, until its own file is back.
+//! sidecar of another image names exactly that file, then the file is *that* image: two files were
+//! exchanged by name, or one is a link to the other. It may be another disk's, a copy that a
+//! move makes, or an old copy. Clients would read what is another's or stale, and what they
+//! write would land in an image that may be another disk's only one. So the disk is not served,
+//! and no sidecar is changed, until its own file is back.
 //!
 //! **What is not found**: a file system that does not say when its files were made; a sidecar
 //! of an old format, which does not name its file; a copy of another disk's file (a new file,
 //! whose bytes alone are the other disk's); an image on another datastore that does not
 //! answer; and a file whose own disk has got a new file since, which is that disk's then.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::sidecar::Beside;
-use sterna_state::{DiskRecord, Place};
+use sterna_engine::datastore::FoundSidecar;
+use sterna_engine::sidecar::{Beside, Role};
+use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::asker::{Asked, Asker};
+use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
 
-/// How long a datastore may take to say what its sidecars say.
+/// How long a datastore may take to say what one sidecar says.
 const TELLING: Duration = Duration::from_secs(3);
-
-/// An image that somebody has, and what that is.
-type Owned = (String, String);
 
 impl Storage {
     /// Refuses a disk whose name leads to the file of another disk or of a copy.
@@ -47,64 +45,49 @@ impl Storage {
         }
     }
 
-    /// Whose sidecar names this file, if it is not the disk's own.
+    /// Whose sidecar names this file, if it is not the image's own.
     fn owner_of_file(&self, disk: &DiskRecord, is: Beside) -> Result<Option<String>> {
-        let asked: Vec<_> = self
-            .others_images(disk)?
-            .into_iter()
-            .filter_map(|(datastore, images)| {
-                let handle = self.handle(&datastore).ok().filter(|it| it.is_shared())?;
-                let is_own = datastore == disk.datastore;
-                Some((is_own, ask(handle, images, is)))
-            })
-            .collect();
+        let mut handles = self.all_handles();
+        handles.retain(|handle| handle.is_shared());
+        // All at once: several may be silent.
+        let told: Vec<_> = handles.iter().map(DatastoreHandle::ask_sidecars).collect();
         let mut owner = None;
-        for (is_own, one) in asked {
-            match one.answer() {
-                Some(found) => owner = owner.or(found),
+        for (handle, told) in handles.iter().zip(told) {
+            let is_here = handle.name() == disk.datastore;
+            let is_own = |it: &&FoundSidecar| is_here && it.file == disk.image;
+            match told.answer() {
+                Some(told) => {
+                    let mut others = told.made_for(&is).filter(|it| !is_own(it));
+                    owner = owner.or_else(|| others.find_map(|it| still(handle, it, is)));
+                }
                 // If the disk is served, its sidecar is changed, and says nothing any more.
-                None if is_own => return Err(is_silent(disk)),
+                None if is_here => return Err(is_silent(disk)),
                 None => {}
             }
         }
         Ok(owner)
     }
-
-    /// The images of other disks and of all copies, by their datastores.
-    fn others_images(&self, disk: &DiskRecord) -> Result<BTreeMap<String, Vec<Owned>>> {
-        let mut images: BTreeMap<String, Vec<Owned>> = BTreeMap::new();
-        for other in self.store.disks()?.into_iter().filter(|it| it.id != disk.id) {
-            let owner = format!("disk {}", other.name);
-            images.entry(other.datastore).or_default().push((other.image, owner));
-        }
-        // After the commit, the disk's own copy is the disk.
-        let is_disk =
-            |to: &Place| (&to.datastore, &to.image) == (&disk.datastore, &disk.image);
-        for copy in
-            self.store.open_migrations()?.into_iter().filter(|it| !is_disk(&it.to))
-        {
-            let owner = format!("the copy of disk {}", copy.name);
-            images.entry(copy.to.datastore).or_default().push((copy.to.image, owner));
-        }
-        Ok(images)
-    }
 }
 
-/// Asks a datastore in which of these images' sidecars the file is named.
-fn ask(
-    handle: Arc<DatastoreHandle>,
-    images: Vec<Owned>,
+/// Whose image it is, if its sidecar still names the file.
+fn still(
+    handle: &Arc<DatastoreHandle>,
+    found: &FoundSidecar,
     is: Beside,
-) -> Asked<Option<String>> {
-    Asker::default().ask(TELLING, move || {
-        // All datastores are opened at once at the start: this one may be on its way.
-        let store = handle.open().ok()?;
-        let names = |(image, _): &Owned| {
-            let said = store.image(image).and_then(|image| store.said(&image));
-            let file = said.ok().flatten().and_then(|(_, file)| file);
-            file.is_some_and(|file| file.is_surely(&is))
-        };
-        images.into_iter().find(names).map(|(_, owner)| owner)
+) -> Option<String> {
+    let (handle, file) = (handle.clone(), found.file.clone());
+    let said = Asker::default().ask(TELLING, move || {
+        let store = handle.get().ok()?;
+        store.said(&store.image(&file).ok()?).ok()?
+    });
+    let (identity, _) = said
+        .answer()?
+        .filter(|(_, file)| file.is_some_and(|file| file.is_surely(&is)))?;
+    let name = identity.name;
+    Some(match identity.role {
+        Role::Active => format!("disk {name}"),
+        Role::Partial => format!("the copy of disk {name}"),
+        Role::Retired => format!("an old copy of disk {name}"),
     })
 }
 

@@ -5,12 +5,12 @@
 //! path another file system is found is offline, too (`marks`). If a datastore does not tell
 //! its free space in time ([`FIGURE`]), nobody waits for it longer.
 
-mod generations;
 mod images;
 mod old_copies;
+mod sidecars;
 
-pub use self::generations::Told;
 pub use self::old_copies::ImageLook;
+pub use self::sidecars::Told;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -25,11 +25,11 @@ use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
 use sterna_os::lock;
 use sterna_state::Store;
 
-use self::generations::Generations;
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
 use crate::refusals::refusal;
+use sidecars::Sidecars;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
 const FIGURE: Duration = Duration::from_millis(800);
@@ -72,10 +72,10 @@ pub struct DatastoreHandle {
     listing: Asker,
     /// Of what has become of images that are open.
     files: Asker,
-    /// Of what all images say of themselves.
+    /// Of what all sidecars say.
     reading: Asker,
     /// What they said, and when.
-    generations: Mutex<Option<(Instant, Arc<Generations>)>>,
+    said: Mutex<Option<(Instant, Arc<Sidecars>)>>,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -111,7 +111,7 @@ impl DatastoreHandle {
             listing: Asker::default(),
             files: Asker::default(),
             reading: Asker::default(),
-            generations: Mutex::default(),
+            said: Mutex::default(),
             ending,
         }
     }

@@ -55,7 +55,7 @@ impl Storage {
         let mut others = self.all_handles();
         others.retain(|it| it.name() != disk.datastore);
         // All at once: several may be silent.
-        let told: Vec<_> = others.iter().map(DatastoreHandle::ask_generations).collect();
+        let told: Vec<_> = others.iter().map(DatastoreHandle::ask_sidecars).collect();
         let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
             .into_iter()
             .zip(told)
@@ -87,8 +87,9 @@ impl Storage {
 
 /// The file of a newer image of the disk, as far as it is known there.
 fn newer_file(told: Told, disk: &DiskRecord) -> Option<String> {
-    let (generation, file) = told.answer()?.get(&disk.id).cloned()?;
-    (generation > disk.generation).then_some(file)
+    let told = told.answer()?;
+    let (generation, file) = told.newest(disk.id)?;
+    (generation > disk.generation).then(|| file.to_owned())
 }
 
 /// Asks a datastore for the generation of an image of that disk which is, or was, in use.

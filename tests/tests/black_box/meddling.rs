@@ -241,11 +241,12 @@ fn an_older_snapshot_in_the_place_of_the_copys_subvolume_is_not_believed() {
     stage.datastore("vol", vol.display());
     stage.disk("a", SIZE);
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (24 << 20), 0); h.flush()");
-    let id = stage.daemon.migrate("a --to vol --rate 8M --no-verify");
+    let id = stage.daemon.migrate("a --to vol --rate 3M --no-verify");
     stage.daemon.wait_for_bytes(id, 4 * MIB);
     programs::run("sync", ["-f".as_ref(), vol.as_os_str()]);
     subvolumes("snapshot", &[&vol, &snapshot]);
-    stage.daemon.wait_for_bytes(id, 16 * MIB);
+    // Long enough for flushes to cover some of it.
+    stage.daemon.wait_for_bytes(id, 20 * MIB);
     stage.daemon.kill();
     // The file has its number, its size and its time of birth, and is older.
     fs::rename(&vol, fs.dir().join("away")).expect("move the subvolume away");

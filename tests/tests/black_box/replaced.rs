@@ -445,6 +445,21 @@ fn a_link_to_another_disk_s_file_is_not_served_and_that_disk_is() {
 }
 
 #[test]
+fn nor_is_an_old_copy_of_another_disk() {
+    let (mut stage, files) = two_disks();
+    stage.daemon.restart();
+    let id = stage.daemon.migrate("y --to there --keep-source");
+    stage.daemon.completed(id);
+    stage.daemon.kill();
+    exchange(&files);
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "that of an old copy of disk y");
+    is_served(&stage, "y");
+    exchange(&files);
+    is_served(&stage, "x");
+}
+
+#[test]
 fn files_of_two_datastores_that_were_exchanged_are_not_served_either() {
     let (mut stage, [x, _]) = two_disks();
     stage.daemon.restart();

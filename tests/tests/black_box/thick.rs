@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::allocated;
+use sterna_tests::places::TinyFs;
 use sterna_tests::programs;
 use sterna_tests::vms::{Vm, is_written, write_guest};
 use sterna_tests::{MIB, Stage};
@@ -30,6 +31,31 @@ fn what_a_guest_discards_of_a_thick_disk_is_still_its_own() {
         let uri = stage.daemon.uri(&format!("d-{provision}"));
         nbdsh(&uri, "h.pwrite(b'2' * (16 << 20), 0); h.flush()");
     }
+}
+
+#[test]
+fn a_thick_disk_on_a_full_xfs_takes_zeroes_of_parts_of_blocks_and_is_served_again() {
+    let Some(mut stage) = Stage::given_root(&["losetup", "mkfs.xfs", "nbdsh"]) else {
+        return;
+    };
+    let (file, mount) = (stage.scratch.path("xfs.img"), stage.scratch.path("xfs"));
+    let place = TinyFs::xfs(&file, &mount, 400 * MIB);
+    stage.datastore("xfs", place.dir().display());
+    stage.daemon.sterna("disk create a --size 16M --on xfs --provision thick").ok();
+    let uri = stage.daemon.uri("a");
+    nbdsh(&uri, "h.pwrite(b'1' * (16 << 20), 0); h.flush()");
+    let _others = place.fill_up();
+    // The file system gives back what is zeroed, and takes it anew, where there is no room.
+    nbdsh(&uri, "for at in range(512, 8 << 20, 8192): h.zero(4608, at)\nh.flush()");
+    nbdsh(&uri, "assert h.pread(4608, 8704) == bytes(4608)");
+    nbdsh(&uri, "h.pwrite(b'2' * (16 << 20), 0); h.flush()");
+    assert!(allocated(&stage.daemon.image("a")) >= 16 * MIB);
+    // Not even a file can be made there.
+    stage.daemon.stop();
+    stage.daemon.restart();
+    assert_eq!(stage.daemon.disk("a")["served"], true, "{:#}", stage.daemon.disk("a"));
+    stage.daemon.sterna("migrate a --to there").ok();
+    stage.daemon.stop();
 }
 
 #[test]

@@ -156,6 +156,8 @@ pub struct Mirror<M> {
     another: bool,
     /// When the destination is flushed next, if anything is unflushed.
     flush_at: Nanos,
+    /// When the last event came: the map is stored on from then on.
+    seen: Nanos,
 }
 
 impl<M: RegionMap> Mirror<M> {
@@ -182,6 +184,7 @@ impl<M: RegionMap> Mirror<M> {
             out_of_reach: None,
             another: false,
             flush_at: now.plus(config.flush_every),
+            seen: now,
         }
     }
 
@@ -206,6 +209,8 @@ impl<M: RegionMap> Mirror<M> {
             _ => false,
         };
         let answers = self.flights.answers();
+        self.seen = now;
+        self.regions.store_some();
         match event {
             Event::Arrived(request) => self.arrived(now, request, out),
             Event::GuestWaits(is) => self.guest_waits = is,
@@ -265,6 +270,7 @@ impl<M: RegionMap> Mirror<M> {
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
             self.flush_due(),
+            self.regions.any_to_store().then_some(self.seen),
             destination.filter(|_| running),
             self.lost_at().filter(|_| running),
             self.jobs.oldest().map(|(since, _)| since.plus(timeout)).filter(|_| running),

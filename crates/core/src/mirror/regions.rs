@@ -9,8 +9,9 @@
 //! - A region with guest writes in flight has an entry in `busy`; the entry
 //!   knows whether both sides will be equal when all of them have landed.
 //! - The map says `Synced` only for regions without an entry whose bytes a flush of the
-//!   destination has covered. Of one that is equal and not covered, it says what it said
-//!   when the region was behind, and the region is in `unflushed`.
+//!   destination has covered. Of one that is equal and not covered, or whose turn to be
+//!   stored has not come, it says what it said when the region was behind, and the region
+//!   is in `unflushed`.
 //! - A region with sectors that cannot be read is `marred`. It is equal but for these; the
 //!   map does not call it `Synced` for a flush, and what it covered is known in memory.
 //! - `behind` = regions neither stored as `Synced`, nor `unflushed`, nor marred and
@@ -171,6 +172,8 @@ impl<M: RegionMap> Regions<M> {
         range: ByteRange,
         mirrored: bool,
     ) {
+        // A discard of gigabytes is of tens of thousands of them.
+        let mut late = 0..0;
         for region in self.of(range) {
             let stored = self.map.get(region);
             let equal = self.is_equal(region);
@@ -188,9 +191,14 @@ impl<M: RegionMap> Regions<M> {
             // Nothing is stored as synced while a write is in flight; and what a mirrored
             // write changes is not to be proved by reading it, nor was it never written.
             if stored == Stored::Synced || (mirrored && stored != Stored::Late) {
-                self.map.set(region, Stored::Late);
+                if late.end != region {
+                    let before = std::mem::replace(&mut late, region..region);
+                    self.map.set_run(before, Stored::Late);
+                }
+                late.end = region + 1;
             }
         }
+        self.map.set_run(late, Stored::Late);
     }
 
     /// A mirrored write will not (for certain) leave both sides equal: it is
@@ -243,16 +251,22 @@ impl<M: RegionMap> Regions<M> {
 
     /// The flush has succeeded: what it covers is durable.
     pub(super) fn flush_ends(&mut self) {
-        let (map, marred) = (&mut self.map, &mut self.marred);
-        self.unflushed.flush_ends(|run| {
-            let mut from = run.start;
-            for (&region, covered) in marred.range_mut(run.clone()) {
-                *covered = true;
-                map.set_run(from..region, Stored::Synced);
-                from = region + 1;
-            }
-            map.set_run(from..run.end, Stored::Synced);
-        });
+        for (&region, covered) in &mut self.marred {
+            *covered |= self.unflushed.take_from_flush(region);
+        }
+        self.unflushed.flush_ends();
+        self.store_some();
+    }
+
+    /// Has the map say some of what is durable and what it does not say yet.
+    pub(super) fn store_some(&mut self) {
+        let map = &mut self.map;
+        self.unflushed.store_some(|run| map.set_run(run, Stored::Synced));
+    }
+
+    /// Whether the map says less than what is durable.
+    pub(super) fn any_to_store(&self) -> bool {
+        self.unflushed.is_any_covered()
     }
 
     /// Sectors of the region cannot be read, or all of them can again.
@@ -305,7 +319,7 @@ impl<M: RegionMap> Regions<M> {
     /// Nothing that was equal is believed any more, and with `everything` not even that a
     /// region was never written.
     pub(super) fn distrust(&mut self, everything: bool) {
-        self.unflushed.drain(|_| ());
+        self.unflushed.clear();
         self.marred.values_mut().for_each(|covered| *covered = false);
         if everything {
             self.map.distrust();

@@ -25,7 +25,7 @@ use sterna_core::{Bytes, Mark};
 use super::error::{failed, sidecar as sidecar_failed};
 use super::mark::{self, MarkError};
 use super::removal::{Known, Removed, remove_known};
-use super::{DatastoreError, FoundImage, Provision, Space, system, zeroes};
+use super::{DatastoreError, FoundImage, FoundSidecar, Provision, Space, system, zeroes};
 use crate::image::{FileIdentity, ImageSpec};
 use crate::place;
 use crate::plain::{self, FRESH_PREFIX};
@@ -62,10 +62,17 @@ impl Directory {
         }
         // Only making a file shows that files can be made (read-only mounts,
         // NFS with squashed rights).
-        plain::open_directory(path)
+        let made = plain::open_directory(path)
             .and_then(|directory| plain::make_in(&directory, 0o600))
-            .and_then(|(_, trial)| fs::remove_file(path.join(trial)))
-            .map_err(failed("create files in", path))?;
+            .and_then(|(_, trial)| fs::remove_file(path.join(trial)));
+        match made {
+            // What is there needs no room: its disks are to be served, and moved away.
+            Err(error) if is_no_room(&error) => {
+                let path = path.display();
+                tracing::warn!(%path, %error, "there is no room for another file");
+            }
+            made => made.map_err(failed("create files in", path))?,
+        }
         Ok(Directory { path: path.into(), mark: None })
     }
 
@@ -318,6 +325,28 @@ impl Directory {
         Ok(found)
     }
 
+    /// All sidecars that can be read.
+    pub(super) fn sidecars(&self) -> Result<Vec<FoundSidecar>, DatastoreError> {
+        self.check()?;
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
+            let name = entry.map_err(failed("list", &self.path))?.file_name();
+            let Some(file) = name.to_str().and_then(|n| n.strip_suffix(SIDECAR_SUFFIX))
+            else {
+                continue;
+            };
+            if let Ok(said) = sidecar::file::read_all(&self.path.join(&name)) {
+                found.push(FoundSidecar {
+                    file: file.into(),
+                    identity: said.record.identity,
+                    beside: said.record.beside,
+                    has_image: is_file(&self.path.join(file)),
+                });
+            }
+        }
+        Ok(found)
+    }
+
     fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {
         let free = self.space()?.free;
         if needed > free {
@@ -504,4 +533,7 @@ pub(super) fn lost(error: &SidecarError) -> bool {
 
 fn spec(path: PathBuf) -> ImageSpec {
     ImageSpec::File { path, direct: true }
+}
+fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

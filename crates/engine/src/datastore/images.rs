@@ -5,8 +5,8 @@ use std::path::Path;
 use super::directory;
 use super::error::sidecar as sidecar_failed;
 use super::{
-    Created, Datastore, DatastoreError, FoundImage, OldCopy, Ours, Place, Provision,
-    place_of, zeroes,
+    Created, Datastore, DatastoreError, FoundImage, FoundSidecar, OldCopy, Ours, Place,
+    Provision, place_of, zeroes,
 };
 use crate::image::{FileIdentity, FoundFile, ImageSpec};
 use crate::sidecar::{Identity, Role, SidecarError};
@@ -182,6 +182,23 @@ impl Datastore {
             Ok(identity) => Ok(identity),
         };
         Ok(vec![FoundImage { file: String::new(), image: medium.image(), identity }])
+    }
+
+    /// The sidecars that are there and can be read, with and without their images.
+    pub fn sidecars(&self) -> Result<Vec<FoundSidecar>, DatastoreError> {
+        match &self.place {
+            Place::Directory(directory) => directory.sidecars(),
+            Place::Medium(_) => Ok(self
+                .says_as_a_whole()?
+                .map(|identity| FoundSidecar {
+                    file: String::new(),
+                    identity,
+                    beside: None,
+                    has_image: true,
+                })
+                .into_iter()
+                .collect()),
+        }
     }
 
     /// What there is in a directory beside marks and sidecars, by name, and how many things

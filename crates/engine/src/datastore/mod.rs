@@ -53,7 +53,7 @@ use sterna_core::Mark;
 
 use crate::ground::Ground;
 use crate::image::ImageSpec;
-use crate::sidecar::{Identity, SidecarError};
+use crate::sidecar::{Beside, Identity, SidecarError};
 use device::Device;
 use directory::Directory;
 use medium::{Kind, Medium};
@@ -114,6 +114,19 @@ pub struct FoundImage {
     pub image: ImageSpec,
     /// What its sidecar says, or why that cannot be read.
     pub identity: Result<Identity, SidecarError>,
+}
+
+/// A sidecar that was found in a datastore.
+#[derive(Clone, Debug)]
+pub struct FoundSidecar {
+    /// The name of its image's file in the datastore; empty for a device or export.
+    pub file: String,
+    /// What it says of its image.
+    pub identity: Identity,
+    /// Which file it was made for, if it says so.
+    pub beside: Option<Beside>,
+    /// Whether its image is there.
+    pub has_image: bool,
 }
 
 /// A named place that holds disk images.

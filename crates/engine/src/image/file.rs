@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use sterna_core::durability::Cached;
 
-use self::flight::{Flight, Step, Verdict, is_aligned, pages, pages_meet, rest};
+use self::flight::{Flight, Step, Verdict, Way, is_aligned, pages, pages_meet, rest};
 use super::claim::ImageClaim;
 use super::clone;
 use super::open::{Files, open};
@@ -231,9 +231,7 @@ impl FileImage {
             }
             _ => Step::Transfer,
         };
-        let cached = self.direct.is_some()
-            && matches!(op, ImageOp::Write { .. })
-            && !self.aligned(&op);
+        let way = self.way(&op);
         let dirties = self.dirties(&op);
         let (covers, outstanding) =
             (self.cache.flush_begins(), dirties || self.cache.is_outstanding());
@@ -241,7 +239,7 @@ impl FileImage {
             self.cache.begins();
         }
         let flight =
-            Flight { ticket, op, done: 0, step, cached, dirties, covers, outstanding };
+            Flight { ticket, op, done: 0, step, way, dirties, covers, outstanding };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }
@@ -301,8 +299,9 @@ impl FileImage {
                 len: *len,
             },
             (Step::WriteZeroes, ImageOp::Zero { offset, len, .. }) => {
-                let len = (len - done).min(cx.zeroes.len() as u64) as usize;
-                let (offset, buf) = (offset + done, cx.zeroes.part(0, len));
+                let (offset, left) = (offset + done, len - done);
+                let len = piece(offset, left, cx.zeroes.len() as u64) as usize;
+                let buf = cx.zeroes.part(0, len);
                 Op::Write {
                     fd: self.fd_to_write(offset, &buf),
                     offset,
@@ -393,7 +392,8 @@ impl FileImage {
                 self.can_zero &= !for_ever;
                 flight.step = Step::WriteZeroes;
             }
-            // Some file systems allocate anew for that; what is there can be overwritten.
+            // Some file systems allocate anew for that, and may have given back what was
+            // there. Direct writes take it again; the page cache would want room besides.
             Step::Zero if no_room && !fast => flight.step = Step::WriteZeroes,
             _ => return self.finish(cx, key, Err(errno)),
         }
@@ -448,10 +448,33 @@ impl FileImage {
             return false;
         }
         let Some(pages) = pages(op) else { return false };
-        let cached = !self.aligned(op);
+        let way = self.way(op);
         let meets = |other: &ImageOp| pages_meet(pages, other);
-        self.flights.iter().any(|(_, f)| (f.cached != cached) && meets(&f.op))
+        self.flights.iter().any(|(_, f)| !f.way.goes_with(way) && meets(&f.op))
             || self.held.iter().any(|(_, op)| meets(op))
+    }
+
+    fn way(&self, op: &ImageOp) -> Way {
+        let whole = |at: u64| at.is_multiple_of(UNIT as u64);
+        match op {
+            _ if self.direct.is_none() => Way::Usual,
+            ImageOp::Write { .. } if !self.aligned(op) => Way::Cached,
+            ImageOp::Zero { offset, len, .. } if !whole(*offset) || !whole(*len) => {
+                Way::Both
+            }
+            _ => Way::Usual,
+        }
+    }
+}
+
+/// How much of what is `left` from an offset on is written at once: up to the next whole
+/// block, or whole blocks, or the rest of one.
+fn piece(offset: u64, left: u64, most: u64) -> u64 {
+    let unit = UNIT as u64;
+    match unit - offset % unit {
+        edge if edge < unit => left.min(edge),
+        _ if left < unit => left,
+        _ => (left - left % unit).min(most),
     }
 }
 

@@ -13,13 +13,31 @@ pub(super) struct Flight {
     /// Bytes of it that are done.
     pub(super) done: u64,
     pub(super) step: Step,
-    /// It writes through the page cache though the image is direct.
-    pub(super) cached: bool,
+    /// How its bytes get to the device.
+    pub(super) way: Way,
     /// It leaves something in the page cache.
     pub(super) dirties: bool,
     /// When it began: what a flush covers, and whether something was outstanding.
     pub(super) covers: u64,
     pub(super) outstanding: bool,
+}
+
+/// How the bytes of an operation that changes some get to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As all of the image's do.
+    Usual,
+    /// Through the page cache, though the image is direct.
+    Cached,
+    /// Its edges through the page cache, and all else directly.
+    Both,
+}
+
+impl Way {
+    /// Whether two may be under way in the same pages.
+    pub(super) fn goes_with(self, other: Way) -> bool {
+        self == other && self != Way::Both
+    }
 }
 
 /// What the kernel is doing for an operation.

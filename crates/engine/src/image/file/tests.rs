@@ -170,6 +170,22 @@ fn a_flush_of_direct_writes_can_be_tried_again() {
 }
 
 #[test]
+fn zeroes_are_written_in_whole_blocks_and_their_edges_apart() {
+    let pieces = |mut at: u64, end: u64| {
+        let mut found = Vec::new();
+        while at < end {
+            found.push(super::piece(at, end - at, 64 << 10));
+            at += found[found.len() - 1];
+        }
+        found
+    };
+    assert_eq!(pieces(512, 5120), [3584, 1024]);
+    assert_eq!(pieces(512, 1024), [512]);
+    assert_eq!(pieces(0, 4096), [4096]);
+    assert_eq!(pieces(100, 140_000), [3996, 64 << 10, 64 << 10, 4096, 736]);
+}
+
+#[test]
 fn zeroes_dirty_pages_at_their_edges_only() {
     let zero =
         |offset, len| ImageOp::Zero { offset, len, unmap: true, fua: false, fast: false };

@@ -50,6 +50,7 @@ mod words;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +68,7 @@ use self::error::failed;
 use self::file::{allocate, beside, lock, new_generation, write_out};
 use self::header::{HEADER_LEN, Header};
 use self::keeper::Keeper;
-use self::remembered::{forget, left_of, new_memory, store_words};
+use self::remembered::{PAGE, forget, left_of, new_memory, store_words};
 use self::words::seal;
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
@@ -329,6 +330,21 @@ impl MapFile {
         let stored = self.memory.store(words::at(index), &word.to_le_bytes());
         self.keeper.changed(words::at(index));
         self.see_to(stored);
+    }
+
+    /// Has the memory say what these words are now, a page of them at a time.
+    fn keep_run(&mut self, run: Range<u64>) {
+        self.soon.take_if(|soon| run.contains(soon));
+        let mut first = run.start;
+        while first < run.end && self.lost.is_none() {
+            let end = run.end.min((first / PAGE as u64 + 1) * PAGE as u64);
+            let states = &self.states[first as usize..end as usize];
+            let words = words::sealed(self.header.generation, first, states);
+            let stored = self.memory.store(words::at(first), &words);
+            self.keeper.changed(words::at(first));
+            self.see_to(stored);
+            first = end;
+        }
     }
 
     /// Has the memory say what all words are now.

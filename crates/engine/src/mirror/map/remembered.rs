@@ -9,7 +9,7 @@ use super::words;
 use crate::memory::{Home, Memory, Name};
 
 /// How many words are written at a time: a page of them.
-const PAGE: usize = 512;
+pub(super) const PAGE: usize = 512;
 
 /// Makes the memory of a map that is so. The header comes last: without it the rest is
 /// nothing.

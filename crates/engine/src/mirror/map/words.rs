@@ -121,17 +121,17 @@ impl RegionMap for MapFile {
         if regions.is_empty() {
             return;
         }
-        for index in regions.start / PER_WORD..regions.end.div_ceil(PER_WORD) {
+        let run = regions.start / PER_WORD..regions.end.div_ceil(PER_WORD);
+        for index in run.clone() {
             let first = index * PER_WORD;
             let before = lowest(regions.start.saturating_sub(first));
             let meant = lowest(regions.end - first) & !before;
             let all = LOWER_BITS * stored as u32;
             self.states[index as usize] = self.states(index) & !meant | all & meant;
-            if stored == Stored::Synced {
-                self.keep_soon(index);
-            } else {
-                self.keep(index);
-            }
+        }
+        match stored {
+            Stored::Synced if run.end - run.start == 1 => self.keep_soon(run.start),
+            _ => self.keep_run(run),
         }
     }
 
