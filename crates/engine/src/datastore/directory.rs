@@ -30,7 +30,7 @@ use crate::image::{FileIdentity, ImageSpec};
 use crate::place;
 use crate::plain::{self, FRESH_PREFIX};
 use crate::sidecar::slots::{Origin, Record};
-use crate::sidecar::{self, Beside, Identity, MAX_NAME, SidecarError};
+use crate::sidecar::{self, Beside, Identity, MAX_NAME};
 
 /// Behind a disk's name: its image.
 const IMAGE_SUFFIX: &str = ".raw";
@@ -194,10 +194,12 @@ impl Directory {
         }
         check_fits_in(&path, identity.size)?;
         let beside = sidecar_path(&path);
-        match sidecar::file::read(&beside) {
+        match sidecar::file::read(&beside).map_err(sidecar_failed(path.display())) {
             Ok(found) if found.id != identity.id => {
                 return Err(super::occupied(path.display(), &found));
             }
+            // One that cannot be read now may be another disk's.
+            Err(error) if !error.says_no_sidecar() => return Err(error),
             // A damaged sidecar is replaced: that is what adopting is for.
             _ => {}
         }
@@ -495,11 +497,6 @@ pub(super) fn allocated(path: &Path) -> Option<u64> {
 /// The name of an image's file.
 pub(super) fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
-}
-
-/// Whether a sidecar is missing or of no use.
-pub(super) fn lost(error: &SidecarError) -> bool {
-    !matches!(error, SidecarError::Version(_) | SidecarError::Io { .. })
 }
 
 fn spec(path: PathBuf) -> ImageSpec {

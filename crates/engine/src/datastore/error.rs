@@ -191,6 +191,18 @@ pub enum DatastoreError {
     Stopped,
 }
 
+impl DatastoreError {
+    /// Whether it says that an image has no sidecar, or one that says nothing. If a sidecar
+    /// cannot be read, or a newer Sterna has written it, the image may be any disk's.
+    pub fn says_no_sidecar(&self) -> bool {
+        let DatastoreError::Sidecar { source, .. } = self else { return false };
+        matches!(
+            source,
+            SidecarError::Missing | SidecarError::Foreign | SidecarError::Damaged(_)
+        )
+    }
+}
+
 /// An `Io` error about `path`.
 pub(super) fn failed<'a>(
     what: &'static str,
