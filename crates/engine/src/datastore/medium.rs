@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use sterna_core::Bytes;
 
 use super::device::Device;
-use super::error::sidecar as sidecar_failed;
+use super::error::{check_none_but_ours, check_ours, sidecar as sidecar_failed};
 use super::remote::Remote;
 use super::{Created, DatastoreError, Provision, SidecarPlace, Space, occupied, zeroes};
 use crate::image::ImageSpec;
@@ -170,8 +170,31 @@ impl Medium {
                 .map_err(sidecar_failed(self.place())),
             SidecarPlace::Trailer(at) => {
                 let record = identity.encode().map_err(sidecar_failed(self.place()))?;
-                let steps = trailer::steps(&self.read_trailer(at)?, &record);
-                self.write_trailers(at, &steps)
+                self.change_trailer(at, &mut |old| Ok(trailer::steps(old, &record)))
+            }
+            SidecarPlace::Nowhere => Err(DatastoreError::NoSidecarPlace(self.place())),
+        }
+    }
+
+    /// The same where the sidecar that is there must be one of `ours`. On the medium itself
+    /// it is read on the connection that writes: another one may lead elsewhere by now.
+    pub(super) fn change_sidecar(
+        &self,
+        identity: &Identity,
+        ours: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), DatastoreError> {
+        match self.sidecar_place(identity.size) {
+            SidecarPlace::Trailer(at) => {
+                let place = self.place();
+                let record = identity.encode().map_err(sidecar_failed(&place))?;
+                self.change_trailer(at, &mut |old| {
+                    check_ours(&place, trailer::read(old), ours)?;
+                    Ok(trailer::steps(old, &record))
+                })
+            }
+            SidecarPlace::File(path) => {
+                check_none_but_ours(&self.place(), sidecar::file::read(&path), ours)?;
+                self.write_sidecar(identity)
             }
             SidecarPlace::Nowhere => Err(DatastoreError::NoSidecarPlace(self.place())),
         }
@@ -212,6 +235,17 @@ impl Medium {
         match &self.kind {
             Kind::Device(device) => device.read_trailer(at),
             Kind::Remote(remote) => remote.read_trailer(at),
+        }
+    }
+
+    fn change_trailer(
+        &self,
+        at: u64,
+        change: &mut dyn FnMut(&Trailer) -> Result<Vec<Trailer>, DatastoreError>,
+    ) -> Result<(), DatastoreError> {
+        match &self.kind {
+            Kind::Device(device) => device.change_trailer(at, change),
+            Kind::Remote(remote) => remote.change_trailer(at, change),
         }
     }
 
