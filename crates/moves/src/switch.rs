@@ -77,9 +77,11 @@ impl Moves {
             handle.note(&error);
             lost(&error);
             if is_another(&error) {
-                let first = format!("put the right image back on datastore {}", handle.name());
+                let first =
+                    format!("put the right image back on datastore {}", handle.name());
                 let better = Some((then_resume(&first, record.id), Blame::Destination));
-                let unsealed = Unsealed { better, ..Unsealed::because(error.to_string()) };
+                let unsealed =
+                    Unsealed { better, ..Unsealed::because(error.to_string()) };
                 lock(&job.state).unsealed = Some(unsealed);
             }
             fault_of(&error)
@@ -131,10 +133,8 @@ impl Moves {
             // After a crash nobody finds it, so what was sealed is a part again before the
             // step is left. Should the file get its name back, its sidecar is what it has
             // to be, unless that is another's by now.
-            let part = MigrationRecord {
-                destination_generation: destination,
-                ..record.clone()
-            };
+            let part =
+                MigrationRecord { destination_generation: destination, ..record.clone() };
             let to = self.storage.handle(&record.to.datastore)?;
             // A place that says nothing passes for nobody's truth.
             if to.says(&record.to.image, record.size)?.is_some() {

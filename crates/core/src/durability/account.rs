@@ -269,7 +269,9 @@ mod tests {
 
     #[test]
     fn what_was_owed_is_owed_on_wherever_the_disk_is() {
-        for loss in [Loss::ServerAway, Loss::FlushFailed, Loss::DaemonEnded, Loss::Unknown] {
+        for loss in
+            [Loss::ServerAway, Loss::FlushFailed, Loss::DaemonEnded, Loss::Unknown]
+        {
             for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
                 let lines = vec![line(HERE, true, true)];
                 let past = Past::Account { owed: Some(loss), clients: CLIENTS, lines };

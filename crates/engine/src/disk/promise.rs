@@ -3,9 +3,10 @@
 //! A flush that is acknowledged says: all that was answered before is there after a loss of
 //! power. Two things make that untrue although the image has answered well.
 //!
-//! - **The server behind the image forgot** (`Image::has_forgotten`), or may have done so
-//!   when a daemon before ended ([`Loss`]): each client's next flush fails, once for each
-//!   loss. What is written from then on is as durable as ever.
+//! - **The server behind the image forgot** (`Image::has_forgotten`): it was away, or has
+//!   failed a flush; or may have done so when a daemon before ended ([`Loss`]): each client's
+//!   next flush fails, once for each loss. What is written from then on is as durable as
+//!   ever.
 //! - **A flush failed for which there is no second try** (`Image::has_lost`): the kernel
 //!   takes the pages that it could not write for clean, so every later success may be a lie.
 //!   No flush is acknowledged any more until the disk has another image: it is moved, or

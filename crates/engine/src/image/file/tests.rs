@@ -55,6 +55,11 @@ struct Rig {
 
 /// An image of which direct operations are multiples of `align`, if it has any.
 fn rig(align: Option<u32>) -> Rig {
+    rig_on(align, true)
+}
+
+/// The same; `direct_is_stored` as the file system has it.
+fn rig_on(align: Option<u32>, direct_is_stored: bool) -> Rig {
     let kernel = Kernel::default();
     let flush_fails = Arc::clone(&kernel.flush_fails);
     let flushes = Arc::clone(&kernel.flushes);
@@ -70,6 +75,7 @@ fn rig(align: Option<u32>) -> Rig {
         claim: None,
         buffered: file(),
         direct: align.map(|_| file()),
+        direct_is_stored,
         held: Arc::new(HeldFile::new(named.path(), Arc::clone(&seek)).unwrap()),
         seek,
         at_once: true,
@@ -166,6 +172,21 @@ fn a_flush_of_direct_writes_can_be_tried_again() {
     // One write that the device does not take as it is goes through the cache.
     assert!(rig.write(512, 512, false).is_ok());
     assert!(rig.write(0, 8192, true).is_ok());
+    assert!(rig.failing_flush_loses());
+}
+
+#[test]
+fn direct_writes_that_a_server_may_cache_are_lost_when_their_flush_fails() {
+    let mut rig = rig_on(Some(4096), false);
+    // Nothing was written, or only what is durable when it is answered.
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.write(0, 8192, true).is_ok());
+    assert!(!rig.failing_flush_loses());
+    assert_eq!(rig.flushes.load(Ordering::Relaxed), 2, "such a write needs no flush");
+    assert!(rig.write(0, 8192, false).is_ok());
+    assert!(rig.call(ImageOp::Flush).is_ok());
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.write(0, 8192, false).is_ok());
     assert!(rig.failing_flush_loses());
 }
 
