@@ -53,6 +53,8 @@ struct State {
     /// Writes to here are kept back.
     hold: Option<Range<u64>>,
     held: Vec<Held>,
+    /// The next flush fails, and what it should have made durable is dropped.
+    fails_flush: bool,
     /// Sectors that cannot be read, by their offsets.
     bad: Vec<u64>,
     /// Requests on connections of earlier runs.
@@ -220,6 +222,12 @@ impl Forgetful {
         state.durable.copy_from_slice(image);
         state.cache.copy_from_slice(image);
         state.bad = bad.to_vec();
+    }
+
+    /// The next flush fails, and what is in the cache is dropped, as a kernel does with pages
+    /// that it cannot write; the one after that succeeds.
+    pub fn fails_a_flush(&self) {
+        self.shared.lock().fails_flush = true;
     }
 
     /// What is durable.
@@ -429,6 +437,11 @@ impl Served<'_> {
             Command::WriteZeroes { offset, len, fua, .. }
             | Command::Trim { offset, len, fua } => {
                 state.write(self.number, offset, &vec![0; len as usize], fua);
+            }
+            Command::Flush if std::mem::take(&mut state.fails_flush) => {
+                state.cache = state.durable.clone();
+                state.dirty.clear();
+                return Some(session.error(cookie, NbdError::Io, "I/O error").to_vec());
             }
             Command::Flush => state.flush(self.number),
             _ => {}

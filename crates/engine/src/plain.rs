@@ -10,13 +10,15 @@
 //! **What may be left.** A crash may leave the name under which a file was made; it begins
 //! with [`FRESH_PREFIX`] and is of no account.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fchmod, fstat, open, openat, renameat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, fchmod, fstat, linkat, open, openat, renameat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -88,13 +90,32 @@ pub(crate) fn make_in(directory: &File, mode: u32) -> io::Result<(File, String)>
 /// Puts `bytes` in the place of whatever `path` holds, atomically and durably. A link
 /// that is there is replaced, and what it leads to is left alone.
 pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    put(path, bytes, mode, |directory, fresh, name| {
+        Ok(renameat(directory, fresh, directory, name)?)
+    })
+}
+
+/// Puts `bytes` where nothing is, atomically and durably; an error if something is there.
+pub(crate) fn place(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    put(path, bytes, mode, |directory, fresh, name| {
+        linkat(directory, fresh, directory, name, AtFlags::empty())?;
+        Ok(unlinkat(directory, fresh, AtFlags::empty())?)
+    })
+}
+
+fn put(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    rename: impl FnOnce(&File, &str, &OsStr) -> io::Result<()>,
+) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let directory = directory_of(path)?;
     let (mut file, fresh) = make_in(&directory, mode)?;
     let written = file
         .write_all(bytes)
         .and_then(|()| file.sync_all())
-        .and_then(|()| Ok(renameat(&directory, &fresh, &directory, name)?));
+        .and_then(|()| rename(&directory, &fresh, name));
     if written.is_err() {
         // The first error is the one to tell.
         let _ = unlinkat(&directory, &fresh, AtFlags::empty());
@@ -140,6 +161,17 @@ mod tests {
         let found = fs::symlink_metadata(at("mine")).unwrap();
         assert_eq!((found.is_file(), found.mode() & 0o777), (true, 0o640));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_put_where_something_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().join("mine");
+        place(&at, b"first", 0o600).unwrap();
+        let error = place(&at, b"second", 0o600).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&at).unwrap(), b"first");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

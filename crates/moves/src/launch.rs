@@ -428,9 +428,10 @@ impl Moves {
                               there, and put the copy back";
                 Err(obstacle(Error::unavailable(message), remedy, true))
             }
-            Err(_) if repair => {
+            Err(error) if repair && error.says_no_sidecar() => {
                 handle.identify(&record.to.image, &expected).map_err(unreachable)
             }
+            // What cannot be read may be another disk's.
             Err(error) => {
                 let remedy =
                     format!("check that the image on datastore {to} is the right image");

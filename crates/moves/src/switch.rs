@@ -8,10 +8,11 @@ use sterna_core::mirror::Fault;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_os::lock;
-use sterna_state::{MigrationRecord, Step};
+use sterna_state::{Blame, MigrationRecord, Step};
 
-use super::own_images::sources;
+use super::own_images::{is_copy, sources};
 use super::start::partial;
+use super::view::then_resume;
 use super::{Job, Prepared, Unsealed};
 use crate::Moves;
 
@@ -38,7 +39,9 @@ impl Moves {
         }
     }
 
-    /// The destination says of itself that it is the truth.
+    /// The destination says of itself that it is the truth. This goes over a connection of
+    /// its own, which may lead to another export than those of the mirror (a server that was
+    /// started anew, a fail-over): what does not say that it is the copy is not written to.
     pub(super) fn seal(&self, job: &Job) -> Result<(), Fault> {
         // What kept an earlier one from succeeding is not why a later pause comes.
         lock(&job.state).unsealed = None;
@@ -61,17 +64,26 @@ impl Moves {
             Fault::Lost
         })?;
         let active = Identity { role: Role::Active, ..partial(record) };
+        let ours = |found: &Identity| *found == active || is_copy(found, record);
         let since = Instant::now();
         let sealed = self.mark_copy(job, || {
             store
                 .image(&record.to.image)
-                .and_then(|image| store.write_sidecar(&image, &active))
+                .and_then(|image| store.change_sidecar(&image, &active, &ours))
         });
         let took = since.elapsed();
         tracing::debug!(migration = job.id, ?took, "sealed");
         sealed.map_err(|error| {
             handle.note(&error);
             lost(&error);
+            if is_another(&error) {
+                let first =
+                    format!("put the right image back on datastore {}", handle.name());
+                let better = Some((then_resume(&first, record.id), Blame::Destination));
+                let unsealed =
+                    Unsealed { better, ..Unsealed::because(error.to_string()) };
+                lock(&job.state).unsealed = Some(unsealed);
+            }
             fault_of(&error)
         })
     }
@@ -92,14 +104,17 @@ impl Moves {
         };
         // The source outranks it in any case; but if the source is lost for good,
         // what is from now on only a part of the disk must not look like its truth.
-        let unsealed = self.mark_copy(job, || {
-            self.storage
-                .handle(&record.to.datastore)
-                .and_then(|to| to.identify(&record.to.image, &partial(&record)))
-        });
+        let unsealed = self.mark_copy(job, || self.is_a_part(&record));
         if let Err(error) = unsealed {
             tracing::warn!(migration = job.id, %error, "the destination stays sealed");
         }
+    }
+
+    /// The destination says of itself that it is a part, if what is there is the copy.
+    fn is_a_part(&self, record: &MigrationRecord) -> Result<()> {
+        let to = self.storage.handle(&record.to.datastore)?;
+        let ours = |found: &Identity| is_copy(found, record);
+        to.identify_ours(&record.to.image, &partial(record), ours)
     }
 
     /// Makes the source outrank whatever the destination says of itself, then
@@ -118,10 +133,13 @@ impl Moves {
             // After a crash nobody finds it, so what was sealed is a part again before the
             // step is left. Should the file get its name back, its sidecar is what it has
             // to be, unless that is another's by now.
-            let part = Identity { generation: destination, ..partial(record) };
-            self.storage
-                .handle(&record.to.datastore)?
-                .identify(&record.to.image, &part)?;
+            let part =
+                MigrationRecord { destination_generation: destination, ..record.clone() };
+            let to = self.storage.handle(&record.to.datastore)?;
+            // A place that says nothing passes for nobody's truth.
+            if to.says(&record.to.image, record.size)?.is_some() {
+                self.is_a_part(&part)?;
+            }
             let says = from.says(&record.from.image, record.size);
             if says.is_ok_and(|says| says.is_none_or(|it| sources(record).contains(&it)))
             {
@@ -140,6 +158,11 @@ impl Moves {
         tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)
     }
+}
+
+/// Whether the place of the destination holds something else.
+fn is_another(error: &DatastoreError) -> bool {
+    error.says_no_sidecar() || matches!(error, DatastoreError::Mismatch { .. })
 }
 
 /// What a failed sidecar says of the destination.

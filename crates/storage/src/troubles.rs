@@ -145,6 +145,11 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
              if an older state had been put back",
             format!("which state of the image the server of datastore {datastore} has"),
         ),
+        Loss::FlushFailed => (
+            "a flush of its image failed, and writes that no client had flushed may have \
+             been dropped",
+            format!("datastore {datastore} and the kernel's log there"),
+        ),
         Loss::DaemonEnded => (
             "the daemon before this one ended with writes that no client had flushed, and \
              the NBD server of its image may drop such writes with the connection",
@@ -204,6 +209,10 @@ mod tests {
             assert!(ended.message.contains("the daemon before this one ended"));
             assert!(ended.hint.contains("why the daemon ended"), "{}", ended.hint);
         }
+        let why = Loss::FlushFailed;
+        let dropped = told(TroubleKind::Forgot { told: false, why });
+        assert!(dropped.message.contains("a flush of its image failed"));
+        assert!(dropped.hint.contains("datastore far"), "{}", dropped.hint);
         let another = told(TroubleKind::AnotherExport);
         assert!(another.message.starts_with("another export answers at"));
         assert!(another.hint.contains("the bytes of db"), "{}", another.hint);

@@ -104,6 +104,33 @@ fn a_move_does_not_write_to_what_answers_where_its_copy_was() {
 }
 
 #[test]
+fn a_move_does_not_seal_what_answers_new_clients_where_its_copy_is() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let export = SIZE + 65536;
+    let server_of_y = disk_on(&stage, "y", 'Y', export);
+    let of_y = std::fs::read(server_of_y.file()).expect("read an image");
+    stage.daemon.sterna(&format!("disk create x --size {SIZE} --on here")).ok();
+    fill(&stage, "x", 'X', 32);
+    let mut copy = stage.nbd_server("on-copy", export, &[]);
+    let id = stage.daemon.migrate("x --to on-copy --rate 8M --keep-source");
+    stage.daemon.wait_for_bytes(id, 12 * MIB);
+    // The server goes on with those that it has, and new clients come to another one.
+    let mut wrong = in_the_place_of(&stage, "copy", server_of_y.file());
+    stage.daemon.hurry(id);
+    let paused = stage.daemon.wait_for(id, "paused", seconds(60));
+    let reason = paused["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("its sidecar says disk y"), "{paused:#}");
+    assert_eq!(std::fs::read(server_of_y.file()).expect("read an image"), of_y);
+    wrong.kill();
+    copy.kill();
+    copy.restart();
+    stage.daemon.resume(id);
+    stage.daemon.completed(id);
+    is_all(copy.file(), b'X');
+    assert_eq!(std::fs::read(server_of_y.file()).expect("read an image"), of_y);
+}
+
+#[test]
 fn a_disk_is_not_read_from_another_one_s_export() {
     for export in EXPORTS {
         let Some(stage) = Stage::given(CLIENTS) else { return };

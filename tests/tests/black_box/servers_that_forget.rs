@@ -118,6 +118,38 @@ fn each_client_that_was_there_is_told_whoever_flushes_first() {
 }
 
 #[test]
+fn after_a_server_failed_a_flush_each_client_is_told_once() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    // The other one does not flush before the server has dropped its write as well, and the
+    // server's next flush succeeds.
+    let clients = Clients::start(
+        &stage.scratch,
+        &uri,
+        "a, b = connect(), connect(); a.pwrite(b'a' * 4096, 0); b.pwrite(b'b' * 4096, 8192)",
+        "flushes(a); flushes(b); flushes(a); flushes(connect())",
+    );
+    server.fails_a_flush();
+    let told = ["EIO", "ok", "EIO", "ok", "ok", "ok", "ok", "ok"];
+    assert_eq!(clients.go_on(), told);
+    assert_eq!(server.durable(8192..8193), [0], "it was dropped");
+    let told = warnings(&stage).pop().unwrap_or_default();
+    assert!(told.contains("a flush of its image failed"), "{told}");
+    // If nothing was unflushed, nothing is lost, and nobody else is alarmed.
+    nbdsh(&uri, "h.pwrite(b'n' * 4096, 0); h.flush()");
+    let clients = Clients::start(
+        &stage.scratch,
+        &uri,
+        "a, b = connect(), connect()",
+        "flushes(a); flushes(b)",
+    );
+    server.fails_a_flush();
+    assert_eq!(clients.go_on(), ["EIO", "ok", "ok", "ok"]);
+    assert_eq!(server.durable(0..1), b"n");
+}
+
+#[test]
 fn what_was_told_to_a_client_that_goes_without_a_word_is_told_to_the_next_one() {
     let Some(stage) = Stage::given(CLIENTS) else { return };
     let server = far(&stage);

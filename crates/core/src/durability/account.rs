@@ -17,7 +17,8 @@
 //!   the next one says nothing of that. There the end of the daemon is a loss. It counts as
 //!   one, too, where only one of the two sessions says that connections share: then the
 //!   server is not what it was.
-//! - A loss that was known, and that a client is not known to have heard of, is owed on.
+//! - A loss that was known, and that a client is not known to have heard of, is owed on,
+//!   wherever the image is: a failed flush loses writes to a file as well.
 //! - The account counts clients: the next daemon tells as many of those that come back as
 //!   were there, if the end of the daemon is the loss, and else as many as had not heard.
 //!   Where their number is not known, one has to hear it.
@@ -36,6 +37,8 @@ pub enum Loss {
     ServerAway,
     /// The server came back in an older state: what was flushed is gone as well.
     WentBack,
+    /// A flush of the image failed, so that whoever caches writes may have dropped them.
+    FlushFailed,
     /// The daemon ended with them, and its connections.
     DaemonEnded,
     /// The daemon ended, and whether there were any is not known.
@@ -266,7 +269,9 @@ mod tests {
 
     #[test]
     fn what_was_owed_is_owed_on_wherever_the_disk_is() {
-        for loss in [Loss::ServerAway, Loss::DaemonEnded, Loss::Unknown] {
+        for loss in
+            [Loss::ServerAway, Loss::FlushFailed, Loss::DaemonEnded, Loss::Unknown]
+        {
             for now in [None, Some(server(HERE, false)), Some(server(HERE, true))] {
                 let lines = vec![line(HERE, true, true)];
                 let past = Past::Account { owed: Some(loss), clients: CLIENTS, lines };

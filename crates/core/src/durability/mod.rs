@@ -16,6 +16,10 @@
 //! - A connection that is lost with unflushed writes may have lost them. That is told once,
 //!   and these writes are nobody's any more: no later flush covers them, because it may
 //!   reach the next run.
+//! - A server that fails a flush may have dropped every write that it has in its cache: its
+//!   kernel takes pages that it could not write for clean, and says so once. So all that is
+//!   unflushed on any connection counts as lost, once, and so does each write that was sent
+//!   before the error came and is answered later. If nothing was unflushed, nothing is.
 //!
 //! # Which connections lead to the same run
 //!
@@ -30,7 +34,10 @@
 //! # Failures
 //!
 //! A server that serves two connections from two caches at the same time, although it says
-//! that all connections see one (`CAN_MULTI_CONN`), is not found out.
+//! that all connections see one (`CAN_MULTI_CONN`), is not found out. Of two flushes at once
+//! the server may fail one and acknowledge the other, and the good answer may come first: its
+//! client hears of the loss with its next flush. And a connection may break while the error
+//! of a flush is on its way: then only the loss of that connection counts.
 
 mod account;
 mod cached;
@@ -58,6 +65,9 @@ pub struct Durability {
     clock: u64,
     /// When the last connection came up.
     newest: Moment,
+    /// When a flush last covered something, and when one last failed.
+    covered: Moment,
+    failed: Moment,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,6 +118,8 @@ impl Durability {
             connections: vec![Connection::default(); connections],
             clock: 0,
             newest: Moment(0),
+            covered: Moment(0),
+            failed: Moment(0),
         }
     }
 
@@ -135,11 +147,14 @@ impl Durability {
         connection.alive = connection.alive.max(sent);
     }
 
-    /// What a connection has answered was a write, and is not durable by itself.
-    pub fn wrote(&mut self, connection: usize) {
+    /// What a connection has answered was a write, sent at `sent`, and is not durable by
+    /// itself. Says whether the server may have dropped it already.
+    #[must_use = "somebody is promised what may be lost"]
+    pub fn wrote(&mut self, connection: usize, sent: Moment) -> bool {
         let now = self.tick();
         let unflushed = &mut self.connections[connection].unflushed;
         *unflushed = Some((unflushed.map_or(now, |(first, _)| first), now));
+        sent < self.failed
     }
 
     /// A flush is being sent on a connection.
@@ -155,6 +170,9 @@ impl Durability {
 
     /// A flush was answered, well.
     pub fn flushed(&mut self, flush: Flush) {
+        if self.has_unflushed() {
+            self.covered = self.tick();
+        }
         for (number, connection) in self.connections.iter_mut().enumerate() {
             if flush.covers & 1 << number == 0 {
                 continue;
@@ -170,6 +188,19 @@ impl Durability {
     /// Whether writes were answered that no flush has covered, on connections that are up.
     pub fn has_unflushed(&self) -> bool {
         self.connections.iter().any(|connection| connection.unflushed.is_some())
+    }
+
+    /// A flush that was sent at `sent`, or a write that had to be durable, was answered with
+    /// an error. Says whether the server may have dropped writes that it had answered.
+    #[must_use = "somebody has been promised what may be lost"]
+    pub fn failed(&mut self, sent: Moment) -> bool {
+        self.failed = self.tick();
+        let was_covered = self.covered > sent;
+        let unflushed = self.has_unflushed();
+        for connection in &mut self.connections {
+            connection.unflushed = None;
+        }
+        unflushed || was_covered
     }
 
     /// A connection is lost. Says whether the server may have forgotten writes with it.

@@ -143,7 +143,8 @@ impl World {
         self.durability = Durability::new(self.links());
         (0..self.links()).for_each(|link| self.durability.came_up(link));
         if legacy.unflushed {
-            self.durability.wrote(0);
+            let sent = self.durability.sent();
+            assert!(!self.durability.wrote(0, sent));
         }
         self.note();
         // And the client is back.
@@ -181,6 +182,7 @@ impl World {
             0..=8 => self.write(),
             9..=13 => self.flush(),
             14 | 15 => self.connection_breaks(),
+            16 if self.random.one_in(2) => self.flush_fails(),
             16 => self.power_fails(),
             17 | 18 => self.is_killed(),
             _ => self.good_end(),
@@ -194,7 +196,7 @@ impl World {
         self.storage.cache.push((link, self.next));
         let sent = self.durability.sent();
         self.durability.answered(link, sent);
-        self.durability.wrote(link);
+        assert!(!self.durability.wrote(link, sent), "nothing has failed meanwhile");
         self.note();
         if self.random.one_in(8) {
             self.is_killed(); // Before the client has its answer.
@@ -245,6 +247,21 @@ impl World {
             let kept = self.storage.durable.contains(&write);
             assert!(kept || self.told.contains(&write), "write {write} is lost");
         }
+    }
+
+    /// The server fails the client's flush, and has dropped what it should have kept.
+    fn flush_fails(&mut self) {
+        self.client_asks();
+        let sent = self.durability.sent();
+        self.storage.cache.clear();
+        if self.durability.failed(sent) {
+            self.lose(Loss::FlushFailed);
+        }
+        // The answer is an error, whatever is owed.
+        self.debts.settle(self.client, self.debts.now());
+        self.note();
+        self.told.extend(&self.answered);
+        self.may_fail = false;
     }
 
     fn connection_breaks(&mut self) {

@@ -3,7 +3,8 @@
 //! all of it durable.
 //!
 //! The server is a model: runs that follow one another, a cache that ends with its run, and
-//! replies that still arrive from a run that has ended. The client does what an image on an
+//! replies that still arrive from a run that has ended. It fails a flush now and then, drops
+//! what the flush should have made durable, and says nothing of that to the next one. The client does what an image on an
 //! NBD server does: it writes on any connection, sends flushes where it is told to, takes a
 //! lost connection's unanswered requests to another one.
 
@@ -34,6 +35,8 @@ enum Asked {
 struct Sent {
     asked: Asked,
     at: Moment,
+    /// The reply is an error.
+    fails: bool,
 }
 
 /// A connection as both sides have it.
@@ -67,6 +70,10 @@ struct World {
     operations: HashMap<u64, Operation>,
     /// Writes of which a loss has told.
     told: HashSet<u64>,
+    /// Writes that were dropped by flushes whose errors are on their way, and how many those
+    /// are: who is answered well meanwhile hears of it later.
+    dropped: HashSet<u64>,
+    errors: u32,
     flushes: u64,
 }
 
@@ -84,6 +91,8 @@ impl World {
             where_answered: HashMap::new(),
             operations: HashMap::new(),
             told: HashSet::new(),
+            dropped: HashSet::new(),
+            errors: 0,
             flushes: 0,
         };
         world.come_up(0);
@@ -105,7 +114,8 @@ impl World {
 
     fn send(&mut self, number: usize, asked: Asked) {
         let at = self.durability.sent();
-        self.connections[number].requests.push_back(Sent { asked, at });
+        let sent = Sent { asked, at, fails: false };
+        self.connections[number].requests.push_back(sent);
     }
 
     fn step(&mut self) {
@@ -153,6 +163,9 @@ impl World {
         self.where_answered.retain(|_, at| *at != number);
         // What was not answered is sent again, or planned anew.
         for sent in connection.replies.into_iter().chain(connection.requests) {
+            if sent.fails {
+                self.error_ends(); // Nobody hears of it.
+            }
             match sent.asked {
                 Asked::Flush(id, _) => self.flush_ended(id, false),
                 Asked::Read => {}
@@ -171,13 +184,48 @@ impl World {
         if connection.run != Some(self.run) {
             return; // Nobody is there.
         }
-        let Some(sent) = connection.requests.pop_front() else { return };
+        let Some(mut sent) = connection.requests.pop_front() else { return };
         match sent.asked {
             Asked::Write(write) => drop(self.cache.insert(write)),
+            Asked::Flush(..) if self.random.one_in(16) => {
+                sent.fails = true;
+                self.errors += 1;
+                self.dropped.extend(self.cache.difference(&self.durable));
+                self.cache.clear();
+            }
             Asked::Flush(..) => self.durable.extend(&self.cache),
             Asked::Read => {}
         }
-        connection.replies.push_back(sent);
+        self.connections[number].replies.push_back(sent);
+    }
+
+    /// The error of a flush is there, or will never be.
+    fn error_ends(&mut self) {
+        self.told.extend(&self.dropped);
+        self.errors -= 1;
+        if self.errors == 0 {
+            self.dropped.clear();
+        }
+    }
+
+    /// A flush was answered with an error: if something was answered and dropped, it says so,
+    /// and that may be anything that is not durable.
+    fn flush_failed(&mut self, id: u64, sent: Moment) {
+        let is_known = self.durability.failed(sent);
+        let answered: HashSet<u64> = self.answered.iter().copied().collect();
+        let mut told = &answered - &self.durable;
+        let is_lost = |write: &&u64| told.contains(write) && !self.told.contains(write);
+        let lost = self.dropped.iter().filter(is_lost).count();
+        assert!(is_known || lost == 0, "{lost} writes were dropped without a word");
+        if !is_known {
+            told.clear();
+        }
+        // Those that are still to be answered are not told of by this.
+        let unanswered = &self.dropped - &answered;
+        self.error_ends();
+        self.told.retain(|write| !unanswered.contains(write));
+        self.told.extend(told);
+        self.operations.remove(&id);
     }
 
     fn receive(&mut self) {
@@ -186,10 +234,13 @@ impl World {
         self.durability.answered(number, sent.at);
         match sent.asked {
             Asked::Write(write) => {
-                self.durability.wrote(number);
+                if self.durability.wrote(number, sent.at) {
+                    self.told.insert(write);
+                }
                 self.answered.push(write);
                 self.where_answered.insert(write, number);
             }
+            Asked::Flush(id, _) if sent.fails => self.flush_failed(id, sent.at),
             Asked::Flush(id, flush) => {
                 self.durability.flushed(flush);
                 self.flush_ended(id, true);
@@ -207,7 +258,8 @@ impl World {
     }
 
     fn flush_ended(&mut self, id: u64, well: bool) {
-        let operation = self.operations.get_mut(&id).expect("it is under way");
+        // It may have failed.
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.under_way -= 1;
         if well {
             operation.flushing.flushed();
@@ -237,7 +289,8 @@ impl World {
         let operation = self.operations.remove(&id).expect("it is there");
         for write in operation.owes {
             let durable = self.durable.contains(&write);
-            assert!(durable || self.told.contains(&write), "write {write} is forgotten");
+            let told = self.told.contains(&write) || self.dropped.contains(&write);
+            assert!(durable || told, "write {write} is forgotten");
         }
     }
 }
@@ -278,13 +331,51 @@ fn flushes_come_to_an_end_when_the_trouble_does() {
     }
 }
 
+fn wrote(it: &mut Durability, connection: usize) {
+    let sent = it.sent();
+    assert!(!it.wrote(connection, sent));
+}
+
+#[test]
+fn a_flush_that_fails_loses_what_was_unflushed_and_what_was_under_way_once() {
+    let mut it = Durability::new(2);
+    it.came_up(0);
+    it.came_up(1);
+    let flush = it.sent();
+    assert!(!it.failed(flush), "there was nothing to lose");
+    wrote(&mut it, 1);
+    let (flush, under_way) = (it.sent(), it.sent());
+    assert!(it.failed(flush) && !it.has_unflushed());
+    assert!(!it.failed(flush), "told once");
+    assert!(it.wrote(0, under_way), "the server may have had it before the flush");
+    let flush = it.flush_sent(0);
+    it.flushed(flush);
+    // What is written from then on is as durable as ever.
+    wrote(&mut it, 0);
+    let flush = it.flush_sent(0);
+    it.flushed(flush);
+    let flush = it.sent();
+    assert!(!it.failed(flush) && !it.lost(0) && !it.lost(1));
+}
+
+#[test]
+fn a_flush_that_fails_beside_one_that_succeeds_is_a_loss() {
+    let mut it = Durability::new(1);
+    it.came_up(0);
+    wrote(&mut it, 0);
+    let fails = it.sent();
+    let flush = it.flush_sent(0);
+    it.flushed(flush);
+    assert!(it.failed(fails), "the server has told only one of the two");
+}
+
 #[test]
 fn one_flush_is_enough_while_all_connections_are_known_to_lead_to_one_run() {
     let mut it = Durability::new(2);
     it.came_up(0);
-    it.wrote(0);
+    wrote(&mut it, 0);
     it.came_up(1);
-    it.wrote(1);
+    wrote(&mut it, 1);
     let flushing = it.flushing();
     // Nobody knows whether the first one is still alive: it may lead to an earlier run.
     assert_eq!(it.goes(&flushing), Goes::On(vec![0, 1]));
@@ -303,9 +394,9 @@ fn one_flush_is_enough_while_all_connections_are_known_to_lead_to_one_run() {
 fn a_flush_covers_nothing_that_was_answered_after_it_was_sent() {
     let mut it = Durability::new(1);
     it.came_up(0);
-    it.wrote(0);
+    wrote(&mut it, 0);
     let flush = it.flush_sent(0);
-    it.wrote(0);
+    wrote(&mut it, 0);
     it.flushed(flush);
     assert!(it.lost(0));
     assert!(!it.lost(0), "told once");
@@ -316,11 +407,11 @@ fn an_idle_connection_that_is_lost_late_tells_what_was_answered_on_it() {
     let mut it = Durability::new(2);
     it.came_up(0);
     it.came_up(1);
-    it.wrote(0);
+    wrote(&mut it, 0);
     // The server's host loses power and is back; the other connection finds out first.
     assert!(!it.lost(1));
     it.came_up(1);
-    it.wrote(1);
+    wrote(&mut it, 1);
     let flush = it.flush_sent(1);
     it.flushed(flush);
     let mut flushing = it.flushing();

@@ -17,9 +17,12 @@
 //! memory that is gone (`/dev/shm` was emptied, in a container that was made anew) make the
 //! account unreadable: on a server that may drop writes that counts as a loss. A record that
 //! cannot be written fails the opening of the image: the disk would be served without one.
-//! A disk whose image is a file needs no account, but for what clients are still to be told
-//! when it has come there from a server.
+//! A disk whose image is a file needs no account before clients are to be told of something:
+//! that a server forgot where the disk was before, or that a flush of the file has failed.
+//! For the latter it is made then (`keep`), on a thread; a kill before it is there is not
+//! known of.
 
+mod keep;
 mod record;
 mod words;
 
@@ -33,6 +36,7 @@ use sterna_core::durability::{Clients, Legacy, Loss, Past, Server};
 
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
+pub(crate) use keep::Keep;
 use record::{Record, State};
 use words::Words;
 pub(crate) use words::address;

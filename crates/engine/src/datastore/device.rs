@@ -92,14 +92,32 @@ impl Device {
         at: u64,
         trailers: &[Trailer],
     ) -> Result<(), DatastoreError> {
-        let write = || {
-            let file = OpenOptions::new().write(true).open(&self.path)?;
-            for trailer in trailers {
-                file.write_all_at(trailer, at)?;
-                file.sync_data()?;
-            }
-            Ok(())
-        };
-        write().map_err(failed("write the sidecar of", &self.path))
+        let file = OpenOptions::new().write(true).open(&self.path);
+        file.and_then(|file| write(&file, at, trailers))
+            .map_err(failed("write the sidecar of", &self.path))
     }
+
+    /// Writes what comes of the trailer that is there.
+    pub(super) fn change_trailer(
+        &self,
+        at: u64,
+        change: &mut dyn FnMut(&Trailer) -> Result<Vec<Trailer>, DatastoreError>,
+    ) -> Result<(), DatastoreError> {
+        let mut old = [0; TRAILER_LEN];
+        let file = OpenOptions::new().read(true).write(true).open(&self.path);
+        let file = file.map_err(failed("open", &self.path))?;
+        file.read_exact_at(&mut old, at)
+            .map_err(failed("read the sidecar of", &self.path))?;
+        write(&file, at, &change(&old)?)
+            .map_err(failed("write the sidecar of", &self.path))
+    }
+}
+
+/// Each is durable before the next.
+fn write(file: &File, at: u64, trailers: &[Trailer]) -> io::Result<()> {
+    for trailer in trailers {
+        file.write_all_at(trailer, at)?;
+        file.sync_data()?;
+    }
+    Ok(())
 }

@@ -1,11 +1,7 @@
 //! A datastore that is a directory: one file for each image.
 //!
-//! `<name>.raw` holds the bytes, `<name>.raw.sterna` the sidecar. An image is
-//! made under another name, with all its space, made durable, given its
-//! sidecar, and only then linked to its own name, which fails if that is taken.
-//! So an image is there whole or not at all, and no file is ever overwritten.
-//! What a crash may leave is the other name (replaced the next time) or a
-//! sidecar without an image (of no account).
+//! `<name>.raw` holds the bytes, `<name>.raw.sterna` the sidecar. How an image is made is in
+//! `creation`.
 //!
 //! An image is removed only if it is the file that is known: by the descriptor of whoever
 //! has it open, or by what its sidecar says of it (`removal`). What is neither is kept.
@@ -16,24 +12,23 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use sterna_core::{Bytes, Mark};
 
 use super::error::{failed, sidecar as sidecar_failed};
 use super::mark::{self, MarkError};
 use super::removal::{Known, Removed, remove_known};
-use super::{DatastoreError, FoundImage, FoundSidecar, Provision, Space, system, zeroes};
+use super::{DatastoreError, FoundImage, FoundSidecar, Space, system};
 use crate::image::{FileIdentity, ImageSpec};
 use crate::place;
-use crate::plain::{self, FRESH_PREFIX};
+use crate::plain;
 use crate::sidecar::slots::{Origin, Record};
-use crate::sidecar::{self, Beside, Identity, MAX_NAME, SidecarError};
+use crate::sidecar::{self, Beside, Identity, MAX_NAME};
 
 /// Behind a disk's name: its image.
-const IMAGE_SUFFIX: &str = ".raw";
+pub(super) const IMAGE_SUFFIX: &str = ".raw";
 /// Behind an image's name: its sidecar.
 const SIDECAR_SUFFIX: &str = ".sterna";
 
@@ -111,70 +106,6 @@ impl Directory {
         }
     }
 
-    pub(super) fn create(
-        &self,
-        identity: &Identity,
-        provision: Provision,
-    ) -> Result<ImageSpec, DatastoreError> {
-        self.check()?;
-        let name = &identity.name;
-        let ImageSpec::File { path, .. } =
-            self.image(&format!("{name}{IMAGE_SUFFIX}"))?
-        else {
-            return Err(DatastoreError::Name(name.clone()));
-        };
-        if path.symlink_metadata().is_ok() {
-            return Err(DatastoreError::Exists(path));
-        }
-        if provision != Provision::Thin {
-            self.check_fits(identity.size)?;
-        }
-        self.check_may_remove(&path)?;
-        let unfinished = self.path.join(format!("{FRESH_PREFIX}{name}"));
-        let made = self.make(&unfinished, identity.size, provision);
-        // That may have taken minutes. What is there by now is not ours to tidy up.
-        self.check()?;
-        let made = made.and_then(|()| {
-            let beside = sidecar_path(&path);
-            let record = record_of(&unfinished, identity, Origin::Made)?;
-            sidecar::file::write_all(&beside, &record)
-                .map_err(sidecar_failed(beside.display()))?;
-            fs::hard_link(&unfinished, &path).map_err(|error| {
-                if error.kind() == io::ErrorKind::AlreadyExists {
-                    return DatastoreError::Exists(path.clone());
-                }
-                // The first error is the one to tell.
-                let _ = sidecar::file::remove(&beside);
-                failed("create", &path)(error)
-            })
-        });
-        // In any case: on success it is the second name of the image.
-        let removed = fs::remove_file(&unfinished);
-        made?;
-        if let Err(error) = removed {
-            // What cannot be used is not left, as far as that can be removed.
-            let _ = fs::remove_file(&path);
-            let _ = sidecar::file::remove(&sidecar_path(&path));
-            return Err(failed("remove", &unfinished)(error));
-        }
-        self.sync()?;
-        Ok(spec(path))
-    }
-
-    /// Refuses to make an image where nothing can be removed: what is made there by and by
-    /// would have to stay, the unfinished image among it.
-    fn check_may_remove(&self, image: &Path) -> Result<(), DatastoreError> {
-        let asked = StatxFlags::empty();
-        let is_append_only = statx(CWD, &self.path, AtFlags::empty(), asked)
-            .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::APPEND));
-        if !is_append_only {
-            return Ok(());
-        }
-        let why = "the directory is append-only (`chattr -a` ends that)";
-        let error = io::Error::new(io::ErrorKind::PermissionDenied, why);
-        Err(failed("create", image)(error))
-    }
-
     /// Takes over a file that is in the directory already.
     pub(super) fn adopt(
         &self,
@@ -201,10 +132,12 @@ impl Directory {
         }
         check_fits_in(&path, identity.size)?;
         let beside = sidecar_path(&path);
-        match sidecar::file::read(&beside) {
+        match sidecar::file::read(&beside).map_err(sidecar_failed(path.display())) {
             Ok(found) if found.id != identity.id => {
                 return Err(super::occupied(path.display(), &found));
             }
+            // One that cannot be read now may be another disk's.
+            Err(error) if !error.says_no_sidecar() => return Err(error),
             // A damaged sidecar is replaced: that is what adopting is for.
             _ => {}
         }
@@ -347,7 +280,7 @@ impl Directory {
         Ok(found)
     }
 
-    fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {
+    pub(super) fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {
         let free = self.space()?.free;
         if needed > free {
             return Err(self.full(free, needed));
@@ -368,7 +301,12 @@ impl Directory {
     }
 
     /// Why room could not be had.
-    fn no_room(&self, path: &Path, needed: u64, error: io::Error) -> DatastoreError {
+    pub(super) fn no_room(
+        &self,
+        path: &Path,
+        needed: u64,
+        error: io::Error,
+    ) -> DatastoreError {
         match error.raw_os_error() {
             Some(libc::ENOSPC) => {
                 let free = self.space().map_or(0, |space| space.free);
@@ -390,41 +328,6 @@ impl Directory {
         }
     }
 
-    /// Makes a file of zeroes at `path`, durably. The caller removes it if
-    /// that fails.
-    fn make(
-        &self,
-        path: &Path,
-        size: u64,
-        provision: Provision,
-    ) -> Result<(), DatastoreError> {
-        // What a crash left.
-        let _ = fs::remove_file(path);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(failed("create", path))?;
-        let promised = provision == Provision::Thin
-            || place::keep_in_place(&file).map_err(failed("create", path))?;
-        if !promised {
-            return Err(no_promise(path));
-        }
-        file.set_len(size).map_err(failed("create", path))?;
-        if provision != Provision::Thin {
-            match place::allocate(&file, size) {
-                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                    zeroes::fill(path, size, &mut |_| true)?;
-                }
-                allocated => {
-                    allocated.map_err(|error| self.no_room(path, size, error))?;
-                }
-            }
-        }
-        file.sync_all().map_err(failed("create", path))
-    }
-
     pub(super) fn sync(&self) -> Result<(), DatastoreError> {
         File::open(&self.path)
             .and_then(|directory| directory.sync_all())
@@ -432,7 +335,7 @@ impl Directory {
     }
 }
 
-fn no_promise(path: &Path) -> DatastoreError {
+pub(super) fn no_promise(path: &Path) -> DatastoreError {
     DatastoreError::NoPromise { place: path.display().to_string() }
 }
 
@@ -526,12 +429,7 @@ pub(super) fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Whether a sidecar is missing or of no use.
-pub(super) fn lost(error: &SidecarError) -> bool {
-    !matches!(error, SidecarError::Version(_) | SidecarError::Io { .. })
-}
-
-fn spec(path: PathBuf) -> ImageSpec {
+pub(super) fn spec(path: PathBuf) -> ImageSpec {
     ImageSpec::File { path, direct: true }
 }
 fn is_no_room(error: &io::Error) -> bool {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sterna_core::{Bytes, DiskId};
 
-use crate::sidecar::{Role, SidecarError};
+use crate::sidecar::{Identity, Role, SidecarError};
 
 /// Why a datastore cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
@@ -191,12 +191,52 @@ pub enum DatastoreError {
     Stopped,
 }
 
+impl DatastoreError {
+    /// Whether it says that an image has no sidecar, or one that says nothing. If a sidecar
+    /// cannot be read, or a newer Sterna has written it, the image may be any disk's.
+    pub fn says_no_sidecar(&self) -> bool {
+        let DatastoreError::Sidecar { source, .. } = self else { return false };
+        matches!(
+            source,
+            SidecarError::Missing | SidecarError::Foreign | SidecarError::Damaged(_)
+        )
+    }
+}
+
 /// An `Io` error about `path`.
 pub(super) fn failed<'a>(
     what: &'static str,
     path: &'a Path,
 ) -> impl FnOnce(io::Error) -> DatastoreError + 'a {
     move |source| DatastoreError::Io { what, path: path.into(), source }
+}
+
+/// Refuses an image that is none of `ours` by what was read of it.
+pub(super) fn check_ours(
+    place: &str,
+    said: Result<Identity, SidecarError>,
+    ours: &dyn Fn(&Identity) -> bool,
+) -> Result<(), DatastoreError> {
+    let found = said.map_err(sidecar(place))?;
+    if ours(&found) {
+        return Ok(());
+    }
+    let Identity { name, id, generation, role, .. } = found;
+    let what = format!(
+        "its sidecar says disk {name} ({id}), generation {generation}, {role}; Sterna wrote \
+         nothing to it"
+    );
+    Err(DatastoreError::Mismatch { place: place.into(), what, newer: false })
+}
+
+/// The same of a sidecar in a file of its own, which is made anew if it says nothing.
+pub(super) fn check_none_but_ours(
+    place: &str,
+    said: Result<Identity, SidecarError>,
+    ours: &dyn Fn(&Identity) -> bool,
+) -> Result<(), DatastoreError> {
+    check_ours(place, said, ours)
+        .or_else(|error| if error.says_no_sidecar() { Ok(()) } else { Err(error) })
 }
 
 /// A `Sidecar` error about the image at `place`.

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use sterna_core::Bytes;
 
 use super::device::Device;
-use super::directory::lost;
-use super::error::sidecar as sidecar_failed;
+use super::error::{check_none_but_ours, check_ours, sidecar as sidecar_failed};
 use super::remote::Remote;
 use super::{Created, DatastoreError, Provision, SidecarPlace, Space, occupied, zeroes};
 use crate::image::ImageSpec;
@@ -102,19 +101,7 @@ impl Medium {
             device.check_free()?;
         }
         self.check_room(self.capacity(), identity.size)?;
-        match self.found() {
-            Ok(found) if found.id != identity.id => {
-                return Err(occupied(self.place(), &found));
-            }
-            Ok(found) if found.role == Role::Active && !adopt => {
-                return Err(occupied(self.place(), &found));
-            }
-            Err(DatastoreError::Sidecar { source, .. }) if !lost(&source) => {
-                return Err(sidecar_failed(self.place())(source));
-            }
-            Err(error @ DatastoreError::Remote { .. }) => return Err(error),
-            _ => {}
-        }
+        check_takes(&self.place(), self.found(), identity, adopt)?;
         self.write_sidecar(identity)
     }
 
@@ -183,8 +170,31 @@ impl Medium {
                 .map_err(sidecar_failed(self.place())),
             SidecarPlace::Trailer(at) => {
                 let record = identity.encode().map_err(sidecar_failed(self.place()))?;
-                let steps = trailer::steps(&self.read_trailer(at)?, &record);
-                self.write_trailers(at, &steps)
+                self.change_trailer(at, &mut |old| Ok(trailer::steps(old, &record)))
+            }
+            SidecarPlace::Nowhere => Err(DatastoreError::NoSidecarPlace(self.place())),
+        }
+    }
+
+    /// The same where the sidecar that is there must be one of `ours`. On the medium itself
+    /// it is read on the connection that writes: another one may lead elsewhere by now.
+    pub(super) fn change_sidecar(
+        &self,
+        identity: &Identity,
+        ours: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), DatastoreError> {
+        match self.sidecar_place(identity.size) {
+            SidecarPlace::Trailer(at) => {
+                let place = self.place();
+                let record = identity.encode().map_err(sidecar_failed(&place))?;
+                self.change_trailer(at, &mut |old| {
+                    check_ours(&place, trailer::read(old), ours)?;
+                    Ok(trailer::steps(old, &record))
+                })
+            }
+            SidecarPlace::File(path) => {
+                check_none_but_ours(&self.place(), sidecar::file::read(&path), ours)?;
+                self.write_sidecar(identity)
             }
             SidecarPlace::Nowhere => Err(DatastoreError::NoSidecarPlace(self.place())),
         }
@@ -228,6 +238,17 @@ impl Medium {
         }
     }
 
+    fn change_trailer(
+        &self,
+        at: u64,
+        change: &mut dyn FnMut(&Trailer) -> Result<Vec<Trailer>, DatastoreError>,
+    ) -> Result<(), DatastoreError> {
+        match &self.kind {
+            Kind::Device(device) => device.change_trailer(at, change),
+            Kind::Remote(remote) => remote.change_trailer(at, change),
+        }
+    }
+
     pub(super) fn write_trailers(
         &self,
         at: u64,
@@ -236,6 +257,66 @@ impl Medium {
         match &self.kind {
             Kind::Device(device) => device.write_trailers(at, trailers),
             Kind::Remote(remote) => remote.write_trailers(at, trailers),
+        }
+    }
+}
+
+/// Refuses to put `identity` on a medium that somebody else has by what was `found` there. If
+/// that could not be read, anybody may have the medium.
+fn check_takes(
+    place: &str,
+    found: Result<Identity, DatastoreError>,
+    identity: &Identity,
+    adopt: bool,
+) -> Result<(), DatastoreError> {
+    match found {
+        Ok(found) if found.id != identity.id => Err(occupied(place, &found)),
+        Ok(found) if found.role == Role::Active && !adopt => Err(occupied(place, &found)),
+        Err(error) if !error.says_no_sidecar() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use sterna_core::DiskId;
+
+    use super::*;
+    use crate::datastore::error::failed;
+
+    fn disk(id: u128) -> Identity {
+        let (id, name) = (DiskId(id), "db".to_owned());
+        Identity { id, name, size: 1 << 20, generation: 1, role: Role::Active }
+    }
+
+    fn takes(found: Result<Identity, DatastoreError>, adopt: bool) -> bool {
+        check_takes("/dev/sdx", found, &disk(1), adopt).is_ok()
+    }
+
+    #[test]
+    fn a_medium_takes_a_disk_if_no_other_disk_has_it() {
+        let says = |source| Err(sidecar_failed("/dev/sdx")(source));
+        for adopt in [true, false] {
+            assert_eq!(takes(Ok(disk(1)), adopt), adopt);
+            assert!(!takes(Ok(disk(2)), adopt));
+            assert!(takes(says(SidecarError::Missing), adopt));
+            assert!(takes(says(SidecarError::Foreign), adopt));
+            assert!(takes(says(SidecarError::Damaged("torn")), adopt));
+            assert!(!takes(says(SidecarError::Version(9)), adopt));
+        }
+    }
+
+    #[test]
+    fn a_medium_that_cannot_be_read_takes_nothing() {
+        let broken = || io::Error::from_raw_os_error(libc::EIO);
+        let path = || PathBuf::from("/dev/sdx");
+        for adopt in [true, false] {
+            assert!(!takes(Err(failed("read", &path())(broken())), adopt));
+            let source =
+                SidecarError::Io { what: "read", path: path(), source: broken() };
+            assert!(!takes(Err(sidecar_failed("/dev/sdx")(source)), adopt));
         }
     }
 }

@@ -21,6 +21,7 @@
 
 mod backing;
 mod below;
+mod creation;
 mod device;
 mod directory;
 mod emulated;

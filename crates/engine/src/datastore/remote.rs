@@ -110,12 +110,20 @@ impl Remote {
         at: u64,
         trailers: &[Trailer],
     ) -> Result<(), DatastoreError> {
+        write(&mut Exchange::open(&self.uri)?, at, trailers)
+    }
+
+    /// Writes what comes of the trailer that is there, on the connection on which it was
+    /// read: the next one may lead to another export.
+    pub(super) fn change_trailer(
+        &self,
+        at: u64,
+        change: &mut dyn FnMut(&Trailer) -> Result<Vec<Trailer>, DatastoreError>,
+    ) -> Result<(), DatastoreError> {
         let mut exchange = Exchange::open(&self.uri)?;
-        for trailer in trailers {
-            exchange.write(at, trailer)?;
-            exchange.flush()?;
-        }
-        Ok(())
+        let mut old = [0; TRAILER_LEN];
+        exchange.read(at, &mut old)?;
+        write(&mut exchange, at, &change(&old)?)
     }
 
     /// Writes zeroes over the first `len` bytes, durably.
@@ -138,4 +146,17 @@ impl Remote {
         }
         exchange.flush()
     }
+}
+
+/// Each is durable before the next.
+fn write(
+    exchange: &mut Exchange,
+    at: u64,
+    trailers: &[Trailer],
+) -> Result<(), DatastoreError> {
+    for trailer in trailers {
+        exchange.write(at, trailer)?;
+        exchange.flush()?;
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What the images of a datastore say of themselves.
 
 use super::directory;
-use super::error::sidecar as sidecar_failed;
+use super::error::{check_none_but_ours, sidecar as sidecar_failed};
 use super::{Datastore, DatastoreError, Ours, SidecarPlace};
 use crate::image::{FileIdentity, ImageSpec};
 use crate::sidecar::slots::Origin;
@@ -75,6 +75,25 @@ impl Datastore {
                     .map_err(sidecar_failed(path.display()))
             }
             Ours::Whole(medium) => medium.write_sidecar(identity),
+        }
+    }
+
+    /// The same of an image that must be one of `ours` by what it says of itself: what a
+    /// name or an address leads to may be another image by now, and nothing is written to
+    /// that.
+    pub fn change_sidecar(
+        &self,
+        image: &ImageSpec,
+        identity: &Identity,
+        ours: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(_, path) => {
+                let said = crate::sidecar::file::read(&directory::sidecar_path(path));
+                check_none_but_ours(&path.display().to_string(), said, ours)?;
+                self.write_sidecar(image, identity)
+            }
+            Ours::Whole(medium) => medium.change_sidecar(identity, ours),
         }
     }
 

@@ -7,7 +7,7 @@ use sterna_core::qos::Cost;
 
 use super::request::{Answer, Client, Progress, Request, is_declined};
 use super::{Core, Entry};
-use crate::account::Account;
+use crate::account::Keep;
 use crate::image::{Cx, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 use crate::qos::{Item, Membership, Qos};
@@ -39,8 +39,13 @@ impl Core {
 
     /// Where it is kept from now on what clients are still to be told; what a daemon before
     /// has left there, they are told now.
-    pub(crate) fn take_account(&mut self, now: Nanos, account: Arc<Account>) {
-        self.promise.take_account(now, &self.name, account);
+    pub(crate) fn keep_account(&mut self, now: Nanos, keep: Arc<Keep>) {
+        self.promise.keep_account(now, &self.name, keep);
+    }
+
+    /// The disk may have an account that it did not have before.
+    pub(crate) fn notes_what_is_owed(&mut self) {
+        self.promise.note();
     }
 
     /// A client is there.

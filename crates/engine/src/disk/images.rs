@@ -139,11 +139,11 @@ impl Core {
     /// Whether an image may have lost writes that it had answered; asked once. Of the
     /// image that is the truth, clients are told.
     pub(crate) fn has_forgotten(&mut self, cx: &Cx, number: u16) -> bool {
-        let forgot = self.held(number).is_some_and(|held| held.image.has_forgotten());
-        if forgot && number == self.current {
-            self.promise.lose(cx.now, &self.name, Loss::ServerAway);
+        let forgot = self.held(number).and_then(|held| held.image.has_forgotten());
+        if let Some(why) = forgot.filter(|_| number == self.current) {
+            self.promise.lose(cx.now, &self.name, why);
         }
-        forgot
+        forgot.is_some()
     }
 
     /// Whether the server of an image came back in an older state; asked once. Of the image

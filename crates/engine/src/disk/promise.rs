@@ -3,13 +3,16 @@
 //! A flush that is acknowledged says: all that was answered before is there after a loss of
 //! power. Two things make that untrue although the image has answered well.
 //!
-//! - **The server behind the image forgot** (`Image::has_forgotten`), or may have done so
-//!   when a daemon before ended ([`Loss`]): each client's next flush fails, once for each
-//!   loss. What is written from then on is as durable as ever.
+//! - **The server behind the image forgot** (`Image::has_forgotten`): it was away, or has
+//!   failed a flush; or may have done so when a daemon before ended ([`Loss`]): each client's
+//!   next flush fails, once for each loss. What is written from then on is as durable as
+//!   ever.
 //! - **A flush failed for which there is no second try** (`Image::has_lost`): the kernel
 //!   takes the pages that it could not write for clean, so every later success may be a lie.
 //!   No flush is acknowledged any more until the disk has another image: it is moved, or
-//!   opened anew.
+//!   opened anew. The kernel may have dropped writes of clients that do not flush meanwhile,
+//!   and a copy has then what was there before: so it is a loss besides, of which each
+//!   client's next flush tells, whatever the disk's image is by then.
 //!
 //! Both hold for whatever asks to be durable: flushes, and writes with FUA. They are carried
 //! out and answered with `EIO`, also where the image has another error: that one can be
@@ -21,7 +24,8 @@
 //! decided by [`sterna_core::durability::Debts`]: here it learns when a client comes, asks for
 //! something, and goes. Until all have heard the loss is in the disk's account, so that a
 //! daemon after this one tells them. What remains: what a client had sent before it went, and
-//! we read only after our answer, passes for a sign of life.
+//! we read only after our answer, passes for a sign of life. And a kill in the moment before
+//! the account of a disk in a file is made leaves nothing.
 
 use std::sync::Arc;
 
@@ -29,7 +33,7 @@ use sterna_core::Nanos;
 use sterna_core::durability::{Debts, Loss};
 
 use super::Client;
-use crate::account::Account;
+use crate::account::Keep;
 use crate::image::{ImageOp, ImageResult};
 use crate::io::Errno;
 use crate::troubles::{Trouble, TroubleKind};
@@ -46,7 +50,9 @@ pub(super) struct Promise {
     /// Since when no flush is acknowledged.
     broken: Option<Nanos>,
     /// Where it is kept what clients are still to be told.
-    account: Option<Arc<Account>>,
+    keep: Option<Arc<Keep>>,
+    /// Something is to be noted there, and is not: the account is still being made.
+    is_unnoted: bool,
 }
 
 impl Promise {
@@ -55,17 +61,16 @@ impl Promise {
         self.debts.now()
     }
 
-    /// From now on what clients are still to be told is kept there, if there was no such
-    /// place before; and what a daemon before has left to tell is owed.
-    pub(super) fn take_account(&mut self, now: Nanos, disk: &str, account: Arc<Account>) {
-        if self.account.is_some() {
-            return;
-        }
-        let (left, clients) = account.left();
-        self.account = Some(account);
-        self.debts.follow(now, clients);
-        if let Some(why) = left {
-            self.has_lost(now, disk, why);
+    /// From now on what clients are still to be told is kept there; and what a daemon before
+    /// has left to tell is owed.
+    pub(super) fn keep_account(&mut self, now: Nanos, disk: &str, keep: Arc<Keep>) {
+        let left = keep.account().map(|account| account.left());
+        self.keep = Some(keep);
+        if let Some((left, clients)) = left {
+            self.debts.follow(now, clients);
+            if let Some(why) = left {
+                self.has_lost(now, disk, why);
+            }
         }
         self.note();
     }
@@ -88,6 +93,10 @@ impl Promise {
                 "the NBD server of the disk's datastore came back without writes that it \
                  had flushed, as if an older state had been put back"
             }
+            Loss::FlushFailed => {
+                "a flush of the disk's image failed, and what caches its writes may have \
+                 dropped those that no client had flushed"
+            }
             Loss::DaemonEnded => {
                 "the daemon before this one ended with acknowledged writes that no client \
                  had flushed, and the NBD server of the disk's datastore may drop such \
@@ -107,11 +116,15 @@ impl Promise {
     }
 
     /// Has the account say what clients are still to be told.
-    fn note(&self) {
-        if let Some(account) = &self.account {
-            let clients = self.debts.clients();
-            let why = self.forgot.map(|(_, why)| why);
-            account.owes(why.filter(|_| clients.owed > 0), clients);
+    pub(super) fn note(&mut self) {
+        let Some(keep) = &self.keep else { return };
+        let clients = self.debts.clients();
+        let why = self.forgot.map(|(_, why)| why).filter(|_| clients.owed > 0);
+        self.is_unnoted = keep.account().is_none() && why.is_some();
+        match (keep.account(), why) {
+            (Some(account), why) => account.owes(why, clients),
+            (None, Some(why)) => keep.make_for(why, clients),
+            (None, None) => {}
         }
     }
 
@@ -137,7 +150,9 @@ impl Promise {
 
     /// What concerns clients that have not come back is over some time.
     pub(super) fn looks(&mut self, now: Nanos) {
-        if self.debts.lapse(now) {
+        let is_made = |keep: &Arc<Keep>| keep.account().is_some();
+        let may_note = self.is_unnoted && self.keep.as_ref().is_some_and(is_made);
+        if self.debts.lapse(now) || may_note {
             self.note();
         }
     }
@@ -149,6 +164,10 @@ impl Promise {
 
     /// A flush of the disk's image has failed for which there is no second try.
     pub(super) fn lost(&mut self, now: Nanos, disk: &str) {
+        // Also if one has failed before: other writes may be lost with this one.
+        self.debts.lost(now);
+        self.forgot = Some((now, Loss::FlushFailed));
+        self.note();
         if self.broken.is_some() {
             return;
         }
@@ -157,7 +176,8 @@ impl Promise {
             disk,
             "a flush of the disk's image failed, and the kernel may have dropped writes: \
              Sterna acknowledges no flush of this disk until you move the disk or \
-             restart the daemon"
+             restart the daemon; the next flush of each client then fails once, if the \
+             client has not seen one fail"
         );
     }
 
@@ -184,7 +204,11 @@ impl Promise {
     /// What somebody should look at.
     pub(super) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
         let told = !self.debts.is_owed(now);
-        let forgot = self.forgot.filter(|(since, _)| now.since(*since) < SHOWN);
+        // While no flush succeeds, that says it all.
+        let is_said = |why| why == Loss::FlushFailed && self.broken.is_some();
+        let is_shown =
+            |(since, why): &(Nanos, Loss)| now.since(*since) < SHOWN && !is_said(*why);
+        let forgot = self.forgot.filter(is_shown);
         let forgot =
             forgot.map(|(since, why)| (since, TroubleKind::Forgot { told, why }));
         let broken = self.broken.map(|since| (since, TroubleKind::CannotFlush));
@@ -205,7 +229,13 @@ fn is_durable(op: &ImageOp) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use sterna_core::DiskId;
+
     use super::*;
+    use crate::account::AccountSpec;
+    use crate::boot::BootId;
     use crate::image::Done;
 
     const FAILS: ImageResult = Err(Errno(libc::EIO));
@@ -334,7 +364,58 @@ mod tests {
         assert_eq!(kinds(&promise), [TroubleKind::CannotFlush]);
         promise.moved();
         assert_eq!(flush(&mut promise), Ok(Done::Ok));
-        assert_eq!(kinds(&promise), []);
+        let why = Loss::FlushFailed;
+        assert_eq!(kinds(&promise), [TroubleKind::Forgot { told: true, why }]);
+    }
+
+    #[test]
+    fn a_client_that_has_not_heard_of_a_failed_flush_is_told_after_the_move() {
+        let mut promise = promise();
+        promise.comes(NOW, NEW);
+        // The kernel has dropped writes of both, and the copy has what was there before.
+        promise.lost(NOW, "db");
+        assert_eq!(flush_of(OLD, &mut promise), FAILS);
+        promise.moved();
+        assert_eq!(flush_of(OLD, &mut promise), Ok(Done::Ok));
+        assert_eq!(flush_of(NEW, &mut promise), FAILS);
+        assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
+        // Each failed flush may have lost something else.
+        promise.lost(NOW, "db");
+        promise.lost(NOW, "db");
+        assert_eq!(flush_of(OLD, &mut promise), FAILS);
+        promise.lost(NOW, "db");
+        promise.moved();
+        assert_eq!(flush_of(OLD, &mut promise), FAILS);
+        assert_eq!(flush_of(OLD, &mut promise), Ok(Done::Ok));
+    }
+
+    #[test]
+    fn a_client_that_has_not_heard_of_a_failed_flush_is_told_by_the_next_daemon() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("account");
+        let spec = AccountSpec { path, boot: BootId([3; 16]) };
+        let keep = Keep::new(DiskId(9), spec.clone());
+        let mut promise = promise();
+        promise.comes(NOW, NEW);
+        promise.keep_account(NOW, "db", Arc::clone(&keep));
+        promise.lost(NOW, "db");
+        let end = Instant::now() + Duration::from_secs(20);
+        while keep.account().is_none() {
+            assert!(Instant::now() < end, "no account was made");
+            std::thread::yield_now();
+        }
+        assert_eq!(flush_of(OLD, &mut promise), FAILS);
+        promise.asks(NOW, OLD);
+        // The daemon is killed: nothing of it is dropped in good order.
+        std::mem::forget((promise, keep));
+        let keep = Keep::new(DiskId(9), spec.clone());
+        keep.take_up(None).unwrap();
+        let mut next = Promise::default();
+        next.keep_account(NOW, "db", keep);
+        next.comes(NOW, NEW);
+        assert_eq!(flush_of(NEW, &mut next), FAILS);
+        assert_eq!(flush_of(NEW, &mut next), Ok(Done::Ok));
+        spec.remove().unwrap();
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The accounts of the disks that are served.
 //!
-//! A disk gets its account with its first image at a server, or with one that is there
-//! already. It ends when nothing of the disk is under way any more: then what is unflushed
-//! stays so.
+//! A disk gets its account with its first image at a server, with one that is there already,
+//! or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the disk
+//! is under way any more: then what is unflushed stays so.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,18 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sterna_core::DiskId;
 
-use crate::account::{Account, AccountSpec};
+use crate::account::{AccountSpec, Keep};
 use crate::image::{OpenError, Opened};
 
 /// By disk.
 #[derive(Default)]
-pub(super) struct Accounts(Mutex<HashMap<DiskId, Kept>>);
-
-/// What is known of a disk's account.
-struct Kept {
-    spec: AccountSpec,
-    account: Option<Arc<Account>>,
-}
+pub(super) struct Accounts(Mutex<HashMap<DiskId, Arc<Keep>>>);
 
 impl Accounts {
     /// A disk comes with this image.
@@ -30,33 +24,29 @@ impl Accounts {
         disk: DiskId,
         spec: Option<AccountSpec>,
         image: &mut dyn Opened,
-    ) -> Result<Option<Arc<Account>>, OpenError> {
+    ) -> Result<Option<Arc<Keep>>, OpenError> {
         let Some(spec) = spec else { return Ok(None) };
-        let account = match image.server().is_some() || spec.is_there() {
-            true => Some(take_up(disk, &spec, image)?),
-            false => None,
-        };
-        self.lock().insert(disk, Kept { spec, account: account.clone() });
-        Ok(account)
+        let keep = Keep::new(disk, spec);
+        if image.server().is_some() || keep.spec().is_there() {
+            take_up(&keep, image)?;
+        }
+        self.lock().insert(disk, Arc::clone(&keep));
+        Ok(Some(keep))
     }
 
-    /// A disk gets another image, for a move. Gives the account if that is at a server.
+    /// A disk gets another image, for a move. If that is at a server, it has a line in the
+    /// disk's account. (If there was none when the disk came, nothing is left of a daemon
+    /// before.)
     pub(super) fn add(
         &self,
         disk: DiskId,
         image: &mut dyn Opened,
-    ) -> Result<Option<Arc<Account>>, OpenError> {
-        let Some(now) = image.server() else { return Ok(None) };
-        let mut all = self.lock();
-        let Some(kept) = all.get_mut(&disk) else { return Ok(None) };
-        if let Some(account) = &kept.account {
-            let line = account.line(now, false);
-            image.keep(line.map_err(|error| failed(&kept.spec, &error))?);
-        } else {
-            // There was none when the disk came, so nothing is left of a daemon before.
-            kept.account = Some(take_up(disk, &kept.spec, image)?);
+    ) -> Result<(), OpenError> {
+        let keep = self.lock().get(&disk).cloned();
+        match keep.filter(|_| image.server().is_some()) {
+            Some(keep) => take_up(&keep, image),
+            None => Ok(()),
         }
-        Ok(kept.account.clone())
     }
 
     /// A disk has not come after all: its account is as it was left.
@@ -66,36 +56,29 @@ impl Accounts {
 
     /// A disk has gone.
     pub(super) fn end(&self, disk: DiskId) {
-        let kept = self.lock().remove(&disk);
-        if let Some(account) = kept.and_then(|kept| kept.account) {
-            account.end();
+        let keep = self.lock().remove(&disk);
+        if let Some(keep) = keep {
+            keep.end();
         }
     }
 
     /// All have.
     pub(super) fn end_all(&self) {
         let all = std::mem::take(&mut *self.lock());
-        for account in all.into_values().filter_map(|kept| kept.account) {
-            account.end();
-        }
+        all.into_values().for_each(|keep| keep.end());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Arc<Keep>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn take_up(
-    disk: DiskId,
-    spec: &AccountSpec,
-    image: &mut dyn Opened,
-) -> Result<Arc<Account>, OpenError> {
-    let taken = Account::take_up(spec, disk, image.server());
-    let (account, line) = taken.map_err(|error| failed(spec, &error))?;
-    if let Some(line) = line {
+fn take_up(keep: &Keep, image: &mut dyn Opened) -> Result<(), OpenError> {
+    let line = keep.take_up(image.server());
+    if let Some(line) = line.map_err(|error| failed(keep.spec(), &error))? {
         image.keep(line);
     }
-    Ok(account)
+    Ok(())
 }
 
 fn failed(spec: &AccountSpec, error: &io::Error) -> OpenError {

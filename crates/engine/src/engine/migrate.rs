@@ -16,7 +16,6 @@ use sterna_core::mirror::{
 };
 
 use super::{Engine, EngineError};
-use crate::account::Account;
 use crate::disk::Placed;
 use crate::image::{self, HeldFile, Image, OpenError, Opened};
 use crate::mirror::{
@@ -79,7 +78,7 @@ impl Engine {
         if busy {
             return Err(MigrateError::Migrating);
         }
-        let (placed, account) = self.open_destination(migration, size)?;
+        let placed = self.open_destination(migration, size)?;
         self.note_locks(&migration.budget);
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
@@ -88,9 +87,7 @@ impl Engine {
             if state.is_mirrored() {
                 return Err(MigrateError::Migrating);
             }
-            if let Some(account) = account {
-                state.core.take_account(cx.now, account);
-            }
+            state.core.notes_what_is_owed();
             let destination = state.core.add_image(cx, placed);
             let core = &mut state.core;
             match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
@@ -123,12 +120,10 @@ impl Engine {
     /// Opens the destination of a migration anew that has let go of it. Blocks.
     pub fn come_back(&self, migration: &MigrationSpec) -> Result<(), MigrateError> {
         let size = self.on_disk(migration.disk, |disk, _| disk.core.size)?;
-        let (placed, account) = self.open_destination(migration, size)?;
+        let placed = self.open_destination(migration, size)?;
         let found = origin::found(&migration.destination);
         self.on_driver(migration.id, move |driver, core, cx| {
-            if let Some(account) = account {
-                core.take_account(cx.now, account);
-            }
+            core.notes_what_is_owed();
             driver.come_back(core, cx, placed, &found);
         })
     }
@@ -188,12 +183,12 @@ impl Engine {
         self.on_driver(id, |driver, _, _| driver.findings())
     }
 
-    /// Opens the destination; gives the disk's account with it, if that is at a server.
+    /// Opens the destination. If it is at a server, the disk has an account then.
     fn open_destination(
         &self,
         migration: &MigrationSpec,
         size: u64,
-    ) -> Result<(Placed, Option<Arc<Account>>), MigrateError> {
+    ) -> Result<Placed, MigrateError> {
         if let Some(path) = image::written_by_others(&migration.destination) {
             return Err(MigrateError::WrittenByOthers(path.into()));
         }
@@ -201,11 +196,10 @@ impl Engine {
         let mut opened = image::open(&migration.destination, budget.crew())?;
         check_size(&*opened, size)?;
         opened.belong(migration.disk, size)?;
-        let account = self.0.accounts.add(migration.disk, &mut *opened)?;
+        self.0.accounts.add(migration.disk, &mut *opened)?;
         let image = image::slowed(opened, budget);
         let pool = Arc::clone(budget.pool());
-        let placed = Placed { image, pool, keeps_room: !migration.options.thin };
-        Ok((placed, account))
+        Ok(Placed { image, pool, keeps_room: !migration.options.thin })
     }
 
     fn tell(&self, id: MigrationId, message: Message) -> Result<(), MigrateError> {

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use crate::account::{Account, AccountSpec};
+use crate::account::{AccountSpec, Keep};
 use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
 use crate::disk::{Disk, Placed};
@@ -219,11 +219,11 @@ impl Engine {
                 self.note_locks(&budget);
                 check_size(&*image, size)?;
                 image.belong(id, size)?;
-                let account = self.0.accounts.take_up(id, account, &mut *image)?;
+                let keep = self.0.accounts.take_up(id, account, &mut *image)?;
                 let image = image::slowed(image, &budget);
                 let pool = Arc::clone(budget.pool());
                 let placed = Placed { image, pool, keeps_room };
-                self.place(id, &name, size, placed, account)
+                self.place(id, &name, size, placed, keep)
             });
         if attached.is_err() {
             self.0.accounts.forget(id);
@@ -238,14 +238,14 @@ impl Engine {
         name: &str,
         size: u64,
         image: Placed,
-        account: Option<Arc<Account>>,
+        keep: Option<Arc<Keep>>,
     ) -> Result<(), EngineError> {
         let directory = &self.0.shared.directory;
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
         let called = name.to_owned();
         let (place, info) = self.call(reactor, move |reactor| {
-            reactor.attach(id, called, size, image, account)
+            reactor.attach(id, called, size, image, keep)
         })?;
         tracing::info!(
             name,

@@ -13,7 +13,11 @@
 //! cache are outstanding ([`Cached`]) there is no second try: the kernel takes the pages that
 //! it could not write for clean. The image says so (`has_lost`), and whoever uses it must not
 //! believe a later flush. What was written past the cache is on the device; if only such
-//! writes are outstanding, the next flush is a true one. Each of the two descriptors has an
+//! writes are outstanding, the next flush is a true one. That holds for file systems of this
+//! machine, and for NFS, whose client answers a direct write when the server has committed
+//! it. Others (FUSE, SMB) may have a server that keeps a direct write in a cache of its own
+//! until a flush: there direct writes are outstanding as well. They are written as before;
+//! only a flush that fails is judged otherwise. Each of the two descriptors has an
 //! account of errors of its own in the kernel, so a flush, which goes to the cached one, is
 //! told of a page that could not be written even if a direct write with FUA was told before.
 //! A write with FUA that fails counts as a flush that fails.
@@ -73,13 +77,24 @@ impl Opened for OpenedFile {
     }
 
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let Files { claim, buffered, direct, seek, held, at_once, size, align, whole } =
-            self.0;
+        let Files {
+            claim,
+            buffered,
+            direct,
+            direct_is_stored,
+            seek,
+            held,
+            at_once,
+            size,
+            align,
+            whole,
+        } = self.0;
         Box::new(FileImage {
             id,
             size,
             align: if direct.is_some() { align } else { 1 },
             whole: if direct.is_some() { whole } else { 1 },
+            direct_is_stored,
             direct: direct.map(|file| Fd::stored(file, at_once)),
             // The page cache makes whoever writes much wait for the storage.
             buffered: Fd::stored(buffered, false),
@@ -105,6 +120,8 @@ struct FileImage {
     /// What offset and length of a direct write are multiples of, besides.
     whole: u32,
     direct: Option<Fd>,
+    /// A direct write that was answered is on the storage, and in no server's cache.
+    direct_is_stored: bool,
     buffered: Fd,
     seek: Arc<Stored>,
     /// The file with its name.
@@ -233,13 +250,23 @@ impl FileImage {
         };
         let way = self.way(&op);
         let dirties = self.dirties(&op);
+        let lingers = dirties || self.lingers(&op);
         let (covers, outstanding) =
-            (self.cache.flush_begins(), dirties || self.cache.is_outstanding());
-        if dirties {
+            (self.cache.flush_begins(), lingers || self.cache.is_outstanding());
+        if lingers {
             self.cache.begins();
         }
-        let flight =
-            Flight { ticket, op, done: 0, step, way, dirties, covers, outstanding };
+        let flight = Flight {
+            ticket,
+            op,
+            done: 0,
+            step,
+            way,
+            dirties,
+            lingers,
+            covers,
+            outstanding,
+        };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }
@@ -256,12 +283,23 @@ impl FileImage {
         }
     }
 
+    /// Whether an operation that goes past the page cache may leave something in the cache of
+    /// a server. A write that is durable when it is answered does not.
+    fn lingers(&self, op: &ImageOp) -> bool {
+        let may = match op {
+            ImageOp::Write { fua, .. } => !fua,
+            ImageOp::Zero { .. } => true,
+            _ => false,
+        };
+        may && !self.direct_is_stored
+    }
+
     /// Keeps the account of what is durable when an operation has ended.
     fn note(&mut self, flight: &Flight, result: &ImageResult) {
         let ok = result.is_ok();
         // The kernel was not asked, and what it has is as it was.
         let unasked = matches!(result, Err(Errno(libc::ECANCELED)));
-        if flight.dirties {
+        if flight.lingers {
             self.cache.ends();
         }
         let is_flush = matches!(flight.op, ImageOp::Flush);

@@ -16,11 +16,19 @@ const OF_THIS_MACHINE: [i64; 5] = [
     0x0102_1994, // tmpfs: a helper thread for each request costs more than the request
 ];
 
+const NFS: i64 = 0x6969;
+
 const XFS: i64 = 0x5846_5342;
 
 /// Whether the file is on a file system that waits for nobody but this machine.
 pub fn is_of_this_machine(file: &impl AsRawFd) -> bool {
     kind(file).is_some_and(|kind| OF_THIS_MACHINE.contains(&kind))
+}
+
+/// Whether a direct write that was answered is on the storage. The NFS client sends its
+/// server a COMMIT before it answers one; any other server may have it in a cache.
+pub(super) fn stores_direct_writes(file: &impl AsRawFd) -> bool {
+    kind(file).is_some_and(|kind| kind == NFS || OF_THIS_MACHINE.contains(&kind))
 }
 
 /// Whether the file system carries out a direct write of less than a block through the page

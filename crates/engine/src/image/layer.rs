@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sterna_core::durability::Server;
+use sterna_core::durability::{Loss, Server};
 use sterna_core::{DiskId, Nanos};
 
 use super::{
@@ -170,7 +170,7 @@ impl<L: Layer> Image for Under<L> {
         self.inner.named()
     }
 
-    fn has_forgotten(&mut self) -> bool {
+    fn has_forgotten(&mut self) -> Option<Loss> {
         self.inner.has_forgotten()
     }
 

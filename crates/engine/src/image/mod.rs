@@ -40,7 +40,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_core::durability::Server;
+use sterna_core::durability::{Loss, Server};
 use sterna_core::qos::Cost;
 use sterna_core::{ByteRange, DiskId, Nanos};
 
@@ -288,10 +288,10 @@ pub(crate) trait Image {
     /// Operations that have not been answered.
     fn in_flight(&self) -> usize;
 
-    /// Whether writes that were answered, and not flushed since, may have been lost:
-    /// the server behind the image was gone. Says so once.
-    fn has_forgotten(&mut self) -> bool {
-        false
+    /// Why writes that were answered, and not flushed since, may have been lost: the server
+    /// behind the image was gone, or has failed a flush. Says so once.
+    fn has_forgotten(&mut self) -> Option<Loss> {
+        None
     }
 
     /// Whether the server behind the image came back in an older state, without writes

@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use super::OpenError;
 use super::claim::{ClaimError, Holder, ImageClaim};
-use super::file_system::{caches_parts_of_blocks, is_of_this_machine};
+use super::file_system::{
+    caches_parts_of_blocks, is_of_this_machine, stores_direct_writes,
+};
 use super::identity::{FileIdentity, HeldFile};
 use super::lock::{self, Lock};
 use crate::io::{Crew, Stored};
@@ -34,6 +36,8 @@ pub(super) struct Files {
     pub(super) buffered: Stored,
     /// Past the page cache, if that was asked for and can be had.
     pub(super) direct: Option<Stored>,
+    /// Whether a direct write that was answered is in no server's cache.
+    pub(super) direct_is_stored: bool,
     /// For the datastore's threads, who move its position.
     pub(super) seek: Arc<Stored>,
     /// The same, and the name by which it was opened.
@@ -99,6 +103,7 @@ pub(super) fn open(
     // queue is full), it says.
     let local = kind.is_file() && is_of_this_machine(&buffered);
     let at_once = local || kind.is_block_device();
+    let direct_is_stored = kind.is_block_device() || stores_direct_writes(&buffered);
     let stored = |file| Stored::new(file, crew, local);
     let seek = Arc::new(stored(seek));
     let held = HeldFile::new(path, Arc::clone(&seek)).map_err(failed)?;
@@ -106,6 +111,7 @@ pub(super) fn open(
         claim,
         buffered: stored(buffered),
         direct: direct.filter(|_| align > 0).map(stored),
+        direct_is_stored,
         seek,
         held: Arc::new(held),
         at_once,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{MAILBOX, Reactor};
-use crate::account::Account;
+use crate::account::Keep;
 use crate::directory::Place;
 use crate::disk::{Disk, Placed};
 use crate::image::{Cx, Image, ImageInfo};
@@ -32,14 +32,14 @@ impl Reactor {
         name: String,
         size: u64,
         image: Placed,
-        account: Option<Arc<Account>>,
+        keep: Option<Arc<Keep>>,
     ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
         let mut disk = Disk::new(key, id, name, size);
         let image = disk.core.add_image(&mut self.cx, image);
         disk.core.set_current(&mut self.cx, image);
-        if let Some(account) = account {
-            disk.core.take_account(self.cx.now, account);
+        if let Some(keep) = keep {
+            disk.core.keep_account(self.cx.now, keep);
         }
         let info = disk.core.image(image).map(Image::info).expect("just added");
         let inserted = self.disks.insert(disk);

@@ -88,6 +88,12 @@ pub fn write(path: &Path, identity: &Identity) -> Result<(), SidecarError> {
     })
 }
 
+/// Makes the sidecar file at `path`, durably, where there must be none yet.
+pub fn make(path: &Path, record: &Record) -> Result<(), SidecarError> {
+    plain::place(path, &slots::encode_file(record)?, MODE)
+        .map_err(|error| failed("create", path, error))
+}
+
 /// The same with what is known of the image's file.
 pub fn write_all(path: &Path, record: &Record) -> Result<(), SidecarError> {
     change(path, |_| record.clone())

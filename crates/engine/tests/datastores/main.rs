@@ -204,6 +204,21 @@ fn a_raw_file_is_adopted_where_it_is() {
 }
 
 #[test]
+fn a_file_whose_sidecar_cannot_be_read_is_not_adopted() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    fs::write(directory.path().join("old.img"), vec![5; MIB as usize]).unwrap();
+    // Who reads it is refused.
+    let sidecar = directory.path().join("old.img.sterna");
+    std::os::unix::fs::symlink("elsewhere.sterna", &sidecar).unwrap();
+    let refused = store.adopt("old.img", &disk("a", MIB)).unwrap_err();
+    assert!(!refused.says_no_sidecar(), "{refused}");
+    assert_eq!(fs::read_link(&sidecar).unwrap(), Path::new("elsewhere.sterna"));
+    fs::remove_file(&sidecar).unwrap();
+    store.adopt("old.img", &disk("a", MIB)).unwrap();
+}
+
+#[test]
 fn a_file_that_is_not_known_is_not_removed() {
     let directory = tempfile::tempdir().unwrap();
     let store = open_directory(directory.path());

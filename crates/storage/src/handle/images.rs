@@ -90,6 +90,20 @@ impl DatastoreHandle {
         written.map_err(|error| self.refused(&error))
     }
 
+    /// The same of an image that must be one of `ours` by what it says of itself.
+    pub fn identify_ours(
+        &self,
+        file: &str,
+        identity: &Identity,
+        ours: impl Fn(&Identity) -> bool,
+    ) -> Result<()> {
+        let datastore = self.get()?;
+        let written = datastore
+            .image(file)
+            .and_then(|image| datastore.change_sidecar(&image, identity, &ours));
+        written.map_err(|error| self.refused(&error))
+    }
+
     /// Whether there is an image, which must be `ours` by what it says of itself. One
     /// that says nothing may be anybody's.
     pub fn has(

@@ -17,6 +17,8 @@ pub(super) struct Flight {
     pub(super) way: Way,
     /// It leaves something in the page cache.
     pub(super) dirties: bool,
+    /// It leaves something in a cache, of whatever machine, until a flush.
+    pub(super) lingers: bool,
     /// When it began: what a flush covers, and whether something was outstanding.
     pub(super) covers: u64,
     pub(super) outstanding: bool,

@@ -55,6 +55,11 @@ struct Rig {
 
 /// An image of which direct operations are multiples of `align`, if it has any.
 fn rig(align: Option<u32>) -> Rig {
+    rig_on(align, true)
+}
+
+/// The same; `direct_is_stored` as the file system has it.
+fn rig_on(align: Option<u32>, direct_is_stored: bool) -> Rig {
     let kernel = Kernel::default();
     let flush_fails = Arc::clone(&kernel.flush_fails);
     let flushes = Arc::clone(&kernel.flushes);
@@ -70,6 +75,7 @@ fn rig(align: Option<u32>) -> Rig {
         claim: None,
         buffered: file(),
         direct: align.map(|_| file()),
+        direct_is_stored,
         held: Arc::new(HeldFile::new(named.path(), Arc::clone(&seek)).unwrap()),
         seek,
         at_once: true,
@@ -183,6 +189,21 @@ fn zeroes_are_written_in_whole_blocks_and_their_edges_apart() {
     assert_eq!(pieces(512, 1024), [512]);
     assert_eq!(pieces(0, 4096), [4096]);
     assert_eq!(pieces(100, 140_000), [3996, 64 << 10, 64 << 10, 4096, 736]);
+}
+
+#[test]
+fn direct_writes_that_a_server_may_cache_are_lost_when_their_flush_fails() {
+    let mut rig = rig_on(Some(4096), false);
+    // Nothing was written, or only what is durable when it is answered.
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.write(0, 8192, true).is_ok());
+    assert!(!rig.failing_flush_loses());
+    assert_eq!(rig.flushes.load(Ordering::Relaxed), 2, "such a write needs no flush");
+    assert!(rig.write(0, 8192, false).is_ok());
+    assert!(rig.call(ImageOp::Flush).is_ok());
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.write(0, 8192, false).is_ok());
+    assert!(rig.failing_flush_loses());
 }
 
 #[test]

@@ -315,6 +315,17 @@ impl Part {
         )
     }
 
+    /// Whether this error may come from the flush that it is or has, so that the server may
+    /// have dropped what it had in its cache. A write for which there is no room (`ENOSPC`)
+    /// has failed before.
+    pub(super) fn may_drop(&self, error: Errno) -> bool {
+        let is_durable = matches!(
+            self.command,
+            Command::Write { fua: true, .. } | Command::WriteZeroes { fua: true, .. }
+        );
+        self.flush.is_some() || is_durable && error.0 == libc::EIO
+    }
+
     /// What is missing from a reply that says it is complete.
     pub(super) fn gap(&self) -> Option<&'static str> {
         match self.command {

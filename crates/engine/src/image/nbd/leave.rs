@@ -22,7 +22,7 @@ impl NbdImage {
     /// Has the line say what is so.
     pub(super) fn note(&mut self) {
         if let Some(line) = &mut self.line {
-            let owes = self.forgotten || self.gone_back;
+            let owes = self.forgotten.is_some() || self.gone_back;
             line.set(owes || self.durability.has_unflushed());
         }
     }
@@ -37,7 +37,7 @@ impl NbdImage {
     /// Closes the image when all that was answered is durable, or cannot be made so.
     pub(super) fn flush_last(&mut self, cx: &mut Cx) {
         self.close_looks(cx);
-        if !self.able.has(TransmissionFlags::SEND_FLUSH) && !self.forgotten {
+        if !self.able.has(TransmissionFlags::SEND_FLUSH) && self.forgotten.is_none() {
             self.close_line();
         } else if self.durability.has_unflushed() {
             let at = cx.now.plus(LEAVE_WITHIN);

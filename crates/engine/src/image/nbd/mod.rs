@@ -27,8 +27,9 @@
 //! count where they were answered, part by part; a flush goes to each connection whose
 //! writes no other flush would certainly cover; and a connection that is lost with
 //! unflushed writes makes `has_forgotten` true, and news, before any flush is answered
-//! that was under way. A server that takes no flush has promised nothing: there each
-//! lost connection that has written counts. Whether there are such writes is kept in the
+//! that was under way. So does a flush that the server fails while writes are unflushed: its
+//! next flush may succeed although the server has dropped them. A server that takes no flush
+//! has promised nothing: there each lost connection that has written counts. Whether there are such writes is kept in the
 //! disk's account ([`crate::account`]) for the daemon after this one.
 //!
 //! **Leaving.** A server may drop with its connections what was not flushed. So the image
@@ -65,7 +66,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sterna_core::durability::{Durability, Witnesses};
+use sterna_core::durability::{Durability, Loss, Witnesses};
 use sterna_core::{ByteRange, DiskId, Nanos};
 use sterna_nbd::{TransmissionFlags, Uri};
 
@@ -138,8 +139,8 @@ struct NbdImage {
     counters: Counters,
     closing: bool,
     durability: Durability,
-    /// Writes may have been lost since this was last asked.
-    forgotten: bool,
+    /// Why writes may have been lost, since this was last asked.
+    forgotten: Option<Loss>,
     /// What a kill leaves of that, and of what is unflushed.
     line: Option<Line>,
     /// The server has unflushed writes of a daemon before. Which connection wrote them is of
@@ -198,7 +199,7 @@ impl NbdImage {
             violations: 0,
             counters: Counters::default(),
             durability: Durability::new(links),
-            forgotten: false,
+            forgotten: None,
             line,
             inherits,
             leaving: Alarm::default(),
@@ -267,7 +268,9 @@ impl NbdImage {
         self.another = None;
         self.durability.came_up(at);
         if std::mem::take(&mut self.inherits) {
-            self.durability.wrote(at);
+            let sent = self.durability.sent();
+            // Nothing has failed since.
+            let _ = self.durability.wrote(at, sent);
         }
         let back = !self.is_in_reach();
         self.links[at].state = State::Up;
@@ -281,8 +284,8 @@ impl NbdImage {
 }
 
 impl Image for NbdImage {
-    fn has_forgotten(&mut self) -> bool {
-        std::mem::take(&mut self.forgotten)
+    fn has_forgotten(&mut self) -> Option<Loss> {
+        self.forgotten.take()
     }
 
     fn has_gone_back(&mut self) -> bool {

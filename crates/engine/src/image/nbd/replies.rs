@@ -1,5 +1,6 @@
 //! What comes back from the server.
 
+use sterna_core::durability::Loss;
 use sterna_nbd::client::ReadPieces;
 use sterna_nbd::status::parse_extents;
 use sterna_nbd::{Command, NbdError, ReplyHead};
@@ -172,23 +173,49 @@ impl NbdImage {
             return Err(gap.into());
         }
         part.answered = true;
+        let sending = part.sending;
+        let mut is_lost = false;
         if let Some(at) = part.link {
             self.links[at].outstanding -= 1;
             self.links[at].attempts = 0;
             self.durability.answered(at, part.sent);
             match (part.error, part.flush) {
                 (None, Some(flush)) => self.durability.flushed(flush),
-                (None, None) if part.writes_to_cache() => self.durability.wrote(at),
+                (None, None) if part.writes_to_cache() => {
+                    is_lost = self.durability.wrote(at, part.sent);
+                }
+                (Some(error), _) if part.may_drop(error) => {
+                    is_lost = self.durability.failed(part.sent);
+                }
                 _ => {}
             }
         }
-        let sending = part.sending;
+        if is_lost {
+            self.has_dropped(cx);
+        }
         self.note();
         self.violations = 0;
         if !sending {
             self.finish(cx, key);
         }
         Ok(())
+    }
+}
+
+impl NbdImage {
+    /// The server has failed a flush, and may have dropped what it had answered.
+    fn has_dropped(&mut self, cx: &mut Cx) {
+        self.look_no_more(cx);
+        self.witnesses.lost();
+        self.forgotten = Some(Loss::FlushFailed);
+        tracing::warn!(
+            uri = %self.uri,
+            "the NBD server failed a flush, and may have dropped writes that it had answered"
+        );
+        // Of an image that leaves, it is asked for as long as somebody is to be told.
+        if !self.closing || self.line.is_some() {
+            self.tell_news(cx);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sterna_core::Nanos;
-use sterna_core::durability::Standing;
+use sterna_core::durability::{Loss, Standing};
 
 use super::connect::{Connected, connect};
 use super::examine::{Examined, examine};
@@ -24,7 +24,9 @@ impl NbdImage {
         self.look_no_more(cx);
         self.witnesses.lost();
         let forgotten = self.durability.lost(at);
-        self.forgotten |= forgotten;
+        if forgotten {
+            self.forgotten = Some(Loss::ServerAway);
+        }
         // Of an image that leaves, it is asked for as long as somebody is to be told.
         let is_news = match self.closing {
             true => forgotten && self.line.is_some(),

@@ -1,0 +1,147 @@
+//! The place of a disk's account, whether the disk has one yet or not.
+//!
+//! A disk has one from the beginning, or gets one with its first image at a server. A disk in
+//! a file gets one when its clients are to be told of a loss: a reactor must not wait for the
+//! state directory, so that is done on a thread of its own, and what is to be told is noted
+//! when the account is there.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use sterna_core::DiskId;
+use sterna_core::durability::{Clients, Loss, Server};
+
+use super::{Account, AccountSpec, Line};
+
+/// Where a disk's account is, or will be.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    spec: AccountSpec,
+    disk: DiskId,
+    account: OnceLock<Arc<Account>>,
+    /// Whoever makes it holds this. After the end nobody does.
+    making: Mutex<Ended>,
+    /// It is being made because of a loss, or could not be.
+    is_asked_for: AtomicBool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    No,
+    Yes,
+}
+
+impl Keep {
+    /// A place where nothing was looked for yet.
+    pub(crate) fn new(disk: DiskId, spec: AccountSpec) -> Arc<Keep> {
+        let (account, making) = (OnceLock::new(), Mutex::new(Ended::No));
+        let is_asked_for = AtomicBool::default();
+        Arc::new(Keep { spec, disk, account, making, is_asked_for })
+    }
+
+    /// Where it is.
+    pub(crate) fn spec(&self) -> &AccountSpec {
+        &self.spec
+    }
+
+    /// The account, if there is one.
+    pub(crate) fn account(&self) -> Option<&Arc<Account>> {
+        self.account.get()
+    }
+
+    /// The account is needed for an image at this server, or for what a daemon before has
+    /// left. Gives the image's line. Blocks.
+    pub(crate) fn take_up(&self, now: Option<Server>) -> io::Result<Option<Line>> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = self.account.get() {
+            return now.map(|now| account.line(now, false)).transpose();
+        }
+        let (account, line) = Account::take_up(&self.spec, self.disk, now)?;
+        let _ = self.account.set(account);
+        Ok(line)
+    }
+
+    /// Clients are to be told of this, and there is no account yet.
+    pub(crate) fn make_for(self: &Arc<Self>, loss: Loss, clients: Clients) {
+        if self.is_asked_for.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let keep = Arc::clone(self);
+        let make = move || {
+            let making = keep.making.lock().unwrap_or_else(PoisonError::into_inner);
+            if *making == Ended::Yes || keep.account.get().is_some() {
+                return;
+            }
+            match Account::take_up(&keep.spec, keep.disk, None) {
+                Ok((account, _)) => {
+                    account.owes(Some(loss), clients);
+                    let _ = keep.account.set(account);
+                }
+                Err(error) => tracing::warn!(
+                    path = %keep.spec.path.display(), %error,
+                    "cannot keep what clients of a disk are still to be told; if the daemon \
+                     ends now, they are not told"
+                ),
+            }
+        };
+        let spawned = thread::Builder::new().name("sterna-account".into()).spawn(make);
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread to keep what clients are still to be told");
+        }
+    }
+
+    /// No client is served any more.
+    pub(crate) fn end(&self) {
+        *self.making.lock().unwrap_or_else(PoisonError::into_inner) = Ended::Yes;
+        if let Some(account) = self.account.get() {
+            account.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::boot::BootId;
+
+    fn keep_in(directory: &tempfile::TempDir) -> Arc<Keep> {
+        let path = directory.path().join("account");
+        Keep::new(DiskId(9), AccountSpec { path, boot: BootId([3; 16]) })
+    }
+
+    #[test]
+    fn an_account_that_is_made_for_a_loss_tells_the_next_daemon() {
+        let directory = tempfile::tempdir().unwrap();
+        let keep = keep_in(&directory);
+        let clients = Clients { all: 2, owed: 1 };
+        keep.make_for(Loss::FlushFailed, clients);
+        let end = Instant::now() + Duration::from_secs(20);
+        while keep.account().is_none() {
+            assert!(Instant::now() < end, "no account was made");
+            thread::yield_now();
+        }
+        // The daemon ends well, and something is left to tell.
+        keep.end();
+        let next = keep_in(&directory);
+        next.take_up(None).unwrap();
+        let found = next.account().map(|account| account.left());
+        assert_eq!(found, Some((Some(Loss::FlushFailed), clients)));
+        next.spec().remove().unwrap();
+    }
+
+    #[test]
+    fn after_the_end_no_account_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let keep = keep_in(&directory);
+        keep.end();
+        keep.make_for(Loss::FlushFailed, Clients::default());
+        while Arc::strong_count(&keep) > 1 {
+            thread::yield_now();
+        }
+        assert!(keep.account().is_none() && !keep.spec().is_there());
+    }
+}
