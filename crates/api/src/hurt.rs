@@ -54,4 +54,37 @@ pub struct HurtDisk {
     pub why: String,
     /// What would help.
     pub help: HurtHelp,
+    /// What was done lately that may help the disk, and what came of it so far, in a
+    /// sentence; absent if nothing was.
+    #[serde(default)]
+    pub tried: Option<String>,
+}
+
+/// What requests of one kind usually take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UsualTime {
+    /// Whether they are writes.
+    pub writes: bool,
+    /// The longest of them, in bytes; absent if these are all longer ones.
+    pub longest: Option<u64>,
+    /// What they take, in microseconds; absent while it is not known.
+    pub response_us: Option<f64>,
+    /// How much load of this kind was seen, in seconds, of which old load fades.
+    pub learned_s: f64,
+}
+
+/// What is usual for a disk: what its requests are compared with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UsualDisk {
+    /// The disk.
+    pub disk: String,
+    /// Since when it is learned (seconds since 1970); absent if the disk was asked for nothing
+    /// yet.
+    pub since: Option<u64>,
+    /// Seconds of load after which a time is known.
+    pub needed_s: f64,
+    /// By kind of requests.
+    pub times: Vec<UsualTime>,
+    /// Requests per second while the disk is asked for anything; absent while it is not known.
+    pub iops: Option<f64>,
 }

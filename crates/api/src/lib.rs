@@ -76,7 +76,7 @@ pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
-pub use hurt::{HurtBy, HurtDisk, HurtHelp};
+pub use hurt::{HurtBy, HurtDisk, HurtHelp, UsualDisk, UsualTime};
 pub use image::{DatastoreImage, DatastoreImages, ImageUse};
 pub use kept::{KeptClass, KeptHour};
 pub use live::{Hello, Tick};
@@ -106,8 +106,9 @@ pub use status::{Connections, Counts, Io, OpenFiles, Status, Warning};
 pub use storage_drs::{
     AskStorageDrs, Automation, Balanced, BalancedOutcome, BalancedScene, BalancedScores,
     ChangeStorageDrs, CreateStorageRule, DatastoreLoad, Fared, JudgedDatastore,
-    OverBound, Recommendations, RecommendedMove, RuleStrength, RuleWish, StayingDisk,
-    StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings, StorageRule,
+    OverBound, Recommendations, RecommendedMove, RuleStrength, RuleWish, SpaceTrend,
+    StayingDisk, StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings,
+    StorageRule,
 };
 pub use task::{Task, TaskState};
 pub use tile_file::{BadTiles, TileFile};

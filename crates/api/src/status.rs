@@ -26,6 +26,9 @@ pub struct Counts {
     /// Disks whose requests take longer than usual, or than is promised.
     #[serde(default)]
     pub disks_hurt: u64,
+    /// Disks that are not hurt, and whose requests take twice as long as usual, or longer.
+    #[serde(default)]
+    pub disks_slower: u64,
     /// Migrations that have not ended.
     pub migrations: u64,
     /// Of these, paused ones.
@@ -110,6 +113,10 @@ pub struct Status {
     /// The disks that are hurt, the worst first; 50 at most.
     #[serde(default)]
     pub hurt: Vec<HurtDisk>,
+    /// The disks that are not hurt, and whose requests take twice as long as usual, or longer:
+    /// the slowest first; 50 at most.
+    #[serde(default)]
+    pub slower: Vec<HurtDisk>,
     /// What somebody should look at.
     pub warnings: Vec<Warning>,
 }

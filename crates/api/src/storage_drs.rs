@@ -65,6 +65,18 @@ pub struct DatastoreLoad {
     pub p95_us: Option<f64>,
 }
 
+/// How fast a datastore fills up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SpaceTrend {
+    /// Bytes taken per second; below 0 if the datastore empties.
+    pub bytes_per_second: f64,
+    /// Over so many seconds.
+    pub over_s: f64,
+    /// In how many seconds the datastore is full at this rate; absent if it does not fill up,
+    /// or not within a year.
+    pub full_in_s: Option<f64>,
+}
+
 /// A datastore, and which bounds it is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JudgedDatastore {
@@ -80,6 +92,13 @@ pub struct JudgedDatastore {
     pub settling: bool,
     /// It is in maintenance: nothing new goes there.
     pub maintenance: bool,
+    /// The datastores that have their room from the same file system: what one takes is gone
+    /// for all.
+    #[serde(default)]
+    pub shares_room_with: Vec<String>,
+    /// How fast it fills up; absent while that is not known.
+    #[serde(default)]
+    pub trend: Option<SpaceTrend>,
 }
 
 /// A move that is recommended.

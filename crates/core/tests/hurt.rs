@@ -1,8 +1,8 @@
 //! Which disks are hurt, since when, by what, and what would help.
 
 use sterna_core::hurt::{
-    Cause, Help, Hurt, Neighbour, STEP, Said, Share, Shared, Turn, Watch, Watches, cause,
-    help,
+    Cause, Deeds, Effect, Help, Hurt, KeptUsual, Neighbour, STEP, Said, Share, Shared,
+    State, Turn, Usual, Watch, Watches, cause, help,
 };
 use sterna_core::measure::{Line, LqFit, Side, Summary};
 use sterna_core::{DiskId, Nanos};
@@ -81,6 +81,102 @@ fn between_slow_and_well_nothing_changes() {
     }
     assert_eq!(stage.steps(2, &at(4_000)).len(), 1);
     assert_eq!(stage.steps(50, &at(2_000)), [], "hurt: it is not well yet");
+}
+
+#[test]
+fn a_disk_that_takes_twice_as_long_is_slower_than_usual_before_it_is_hurt() {
+    let mut stage = Stage::usually(3_300);
+    let before = stage.now;
+    stage.steps(1, &at(8_000));
+    assert_eq!(stage.watch.slower(), None, "one step is chance");
+    assert_eq!(stage.steps(7, &at(8_000)), [], "and nothing is said of it");
+    let slower = stage.watch.slower().unwrap();
+    assert_eq!((slower.since, slower.took), (before, Nanos::from_millis(8)));
+    let usual = slower.usual.as_millis_f64();
+    assert!((3.0..3.6).contains(&usual), "{usual}");
+    stage.steps(5, &at(3_300));
+    assert!(stage.watch.slower().is_some(), "it may come back");
+    stage.steps(1, &at(3_300));
+    assert_eq!(stage.watch.slower(), None);
+}
+
+#[test]
+fn a_disk_that_is_hurt_is_not_slower_as_well_however_much_is_promised() {
+    let mut stage = Stage::usually(3_300);
+    for _ in 0..3 {
+        stage.step(&at(12_000), Some(Nanos::from_millis(15)));
+    }
+    assert!(stage.watch.hurt().is_some());
+    assert_eq!(stage.watch.slower(), None);
+}
+
+#[test]
+fn a_minute_without_requests_ends_being_slower() {
+    let mut stage = Stage::usually(1_000);
+    stage.steps(3, &at(2_500));
+    stage.steps(11, &reads(0, 0, 0));
+    assert!(stage.watch.slower().is_some());
+    stage.steps(1, &reads(0, 0, 0));
+    assert_eq!(stage.watch.slower(), None);
+}
+
+#[test]
+fn what_is_usual_says_since_when_it_is_learned_and_how_much_is_missing() {
+    let mut stage = Stage::default();
+    assert_eq!(stage.watch.usual().since(), None);
+    stage.steps(12, &reads(0, 0, 0));
+    let began = stage.now;
+    stage.steps(24, &at(500));
+    let usual = stage.watch.usual();
+    assert_eq!(usual.since(), Some(began));
+    let [kind] = usual.kinds()[..] else { panic!() };
+    assert_eq!((kind.writes, kind.longest, kind.response), (false, Some(16 << 10), None));
+    let (learned, needed) = (kind.learned.as_secs_f64(), Usual::NEEDED.as_secs_f64());
+    assert!((119.0..121.0).contains(&learned) && needed == 300.0, "{learned} {needed}");
+    stage.steps(40, &at(500));
+    let response = stage.watch.usual().kinds()[0].response.unwrap().as_millis_f64();
+    assert!((0.45..0.55).contains(&response), "{response}");
+}
+
+#[test]
+fn what_was_learned_comes_back_as_it_was() {
+    let stage = Stage::usually(500);
+    let kept = stage.watch.usual().kept().unwrap();
+    let usual = Usual::restored(&kept);
+    assert_eq!(usual.kinds()[0].response, stage.watch.usual().kinds()[0].response);
+    assert_eq!(usual.since(), Some(Nanos(0)));
+    assert_eq!(usual.rate(), stage.watch.usual().rate());
+    assert_eq!(Usual::restored(&kept).kept(), Some(kept));
+    let mut next = Stage { watch: Watch::knowing(usual), now: Nanos(0) };
+    assert_eq!(next.steps(1, &at(8_000)), []);
+    assert!(matches!(next.steps(1, &at(8_000))[0], Turn::Rose(_)), "at once");
+}
+
+#[test]
+fn a_disk_that_is_not_served_for_a_while_keeps_what_is_usual_and_is_not_hurt() {
+    let (mut watches, mut now) = (Watches::default(), Nanos(0));
+    let mut step = |watches: &mut Watches, did: &[(DiskId, Summary, Option<Nanos>)]| {
+        now = now.plus(STEP);
+        watches.step(now, did);
+    };
+    for micros in std::iter::repeat_n(500, 100).chain([9_000; 3]) {
+        step(&mut watches, &[(DISK, at(micros), None)]);
+    }
+    assert_eq!(watches.hurt().len(), 1);
+    step(&mut watches, &[]);
+    assert_eq!(watches.hurt(), []);
+    let next = Watches::knowing(&watches.kept());
+    let usual = |it: &Watches| it.of(DISK).unwrap().usual().kinds()[0].response;
+    assert!(usual(&next).is_some() && usual(&next) == usual(&watches));
+    watches.forget_others(&[DiskId(9)].into());
+    assert!(watches.of(DISK).is_none(), "it is no more");
+}
+
+#[test]
+fn what_is_none_of_ours_is_learned_anew() {
+    let levels = vec![(0, vec![1; 7]), (250, vec![600; 96])];
+    let usual = Usual::restored(&KeptUsual { since: Nanos(7), levels });
+    assert_eq!((usual.kinds().len(), usual.rate()), (0, None));
 }
 
 #[test]
@@ -316,4 +412,68 @@ fn what_is_foreseen_is_no_less_than_usual_and_what_is_met_of_long_requests() {
     };
     assert_eq!(bytes_per_second, 20.0 * 262_144.0, "half is enough");
     assert!((6.2..6.4).contains(&then.as_millis_f64()), "{then}");
+}
+
+/// A disk that is hurt or not, and what its requests take.
+fn state(ails: bool, millis: u64) -> State {
+    State { ails, takes: (millis > 0).then_some(Nanos::from_millis(millis)) }
+}
+
+fn limited() -> Deeds {
+    let mut deeds = Deeds::default();
+    let ailing = [(DISK, Some(Nanos::from_millis(15)))];
+    deeds.note(Nanos::from_secs(100), "policy 5 was made".into(), ailing);
+    deeds
+}
+
+#[test]
+fn whom_a_limit_has_helped_is_said_once() {
+    let mut deeds = limited();
+    assert_eq!(deeds.step(Nanos::from_secs(130), |_| state(true, 14)), []);
+    let (what, ago, before) = deeds.of(Nanos::from_secs(130), DISK).unwrap();
+    assert_eq!((what, ago), ("policy 5 was made", Nanos::from_secs(30)));
+    assert_eq!(before, Some(Nanos::from_millis(15)));
+    let effects = deeds.step(Nanos::from_secs(140), |_| state(false, 3));
+    let helped = Effect {
+        what: "policy 5 was made".into(),
+        ago: Nanos::from_secs(40),
+        disk: DISK,
+        before: Some(Nanos::from_millis(15)),
+        now: Some(Nanos::from_millis(3)),
+        helped: true,
+    };
+    assert_eq!(effects, [helped]);
+    assert_eq!(deeds.step(Nanos::from_secs(145), |_| state(false, 3)), []);
+}
+
+#[test]
+fn what_has_not_helped_after_a_minute_is_said_and_so_is_what_helps_later() {
+    let mut deeds = limited();
+    let at = Nanos::from_secs;
+    let [not_yet] = &deeds.step(at(160), |_| state(true, 14))[..] else { panic!() };
+    assert!(!not_yet.helped);
+    assert_eq!(deeds.step(at(300), |_| state(true, 14)), [], "once");
+    let [later] = &deeds.step(at(400), |_| state(false, 3))[..] else { panic!() };
+    assert!(later.helped);
+}
+
+#[test]
+fn what_recovers_long_afterwards_or_asks_for_nothing_was_not_helped() {
+    let mut deeds = limited();
+    deeds.step(Nanos::from_secs(700), |_| state(true, 14));
+    assert_eq!(deeds.step(Nanos::from_secs(705), |_| state(false, 3)), []);
+    let mut deeds = limited();
+    assert_eq!(deeds.step(Nanos::from_secs(110), |_| state(false, 0)), []);
+    assert_eq!(deeds.of(Nanos::from_secs(110), DISK), None);
+}
+
+#[test]
+fn only_the_latest_deed_counts_for_a_disk() {
+    let mut deeds = limited();
+    let ailing = [(DISK, Some(Nanos::from_millis(12)))];
+    deeds.note(Nanos::from_secs(120), "move 7 was paused".into(), ailing);
+    let [one] = &deeds.step(Nanos::from_secs(150), |_| state(false, 3))[..] else {
+        panic!()
+    };
+    assert_eq!(one.what, "move 7 was paused");
 }

@@ -16,14 +16,14 @@ use sterna_moves::copies;
 use sterna_os::signals::Signals;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
-use sterna_planner::{drs, hurt, plans, storage_drs};
+use sterna_planner::{drs, hours as disk_hours, hurt, plans, room, storage_drs};
 use sterna_runtime::tasks::Task;
 use sterna_runtime::threads;
 use sterna_server::activity::entry;
 use sterna_server::http::Visitors;
 use sterna_server::{Live, http};
 use sterna_service_levels::ServiceLevels;
-use sterna_state::{ActivityLog, Store};
+use sterna_state::{ActivityLog, HistoryFile, Store};
 use sterna_storage::datastores::make_directory;
 use sterna_storage::places::{DaemonPlaces, NbdPlace};
 use sterna_storage::{Storage, StorageInUse, hours, lookout};
@@ -105,6 +105,7 @@ impl Running {
         let (held, gone) = mpsc::channel();
         let storage = Storage::new(store, engine, boot, places, descriptors, held);
         let activity = ActivityLog::open(&storage.places.state.join("activity.db"))?;
+        let history = HistoryFile::open(&storage.places.state.join("history.db"))?;
         let kept = activity.clone();
         settings.notes.listen(move |note| kept.enter(entry(note)));
         let seen = Seen { log: settings.log, visitors, activity, live: Live::new()? };
@@ -114,6 +115,7 @@ impl Running {
         daemon.levels.reload()?;
         daemon.levels.switch_policies();
         daemon.planner.load_balancer()?;
+        daemon.planner.remember(history);
         daemon.bring_all_up()?;
         daemon.storage.gate.open(|migration| daemon.moves.map_path(migration))?;
         for socket in nbd {
@@ -221,6 +223,7 @@ impl Running {
         daemon.record_all();
         // Minutes of what was kept, at most.
         let _ = daemon.levels.record_kept();
+        let _ = daemon.planner.keep_usual();
         if let Err(error) = daemon.storage.complete_fingerprints() {
             // The disks count as those of a daemon that was killed.
             tracing::debug!(%error, "how old the fingerprints are was not recorded");
@@ -256,7 +259,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 16] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 19] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
@@ -274,6 +277,9 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 16] {
         storage_drs::balancing(planner),
         drs::looking(planner),
         hurt::watching(planner),
+        hurt::keeping(planner),
+        disk_hours::recording(planner),
+        room::watching(planner),
         plans::driving(planner),
     ]
 }

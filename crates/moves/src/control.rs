@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, mpsc};
 
-use sterna_api::{AskGuard, Error, Migration, Result, ResumeMigration};
-use sterna_core::Bytes;
+use sterna_api::{AskGuard, Error, Guard, Migration, Result, ResumeMigration};
 use sterna_core::mirror::Control;
+use sterna_core::{Bytes, Nanos, Percent};
 use sterna_os::lock;
 use sterna_runtime::threads;
 use sterna_state::{MigrationRecord, Pause, Step};
@@ -181,7 +181,8 @@ impl Moves {
         self.changeable(&job)?;
         self.storage.store.set_guard(id, &guard)?;
         self.set_guard(&job, guard.clone());
-        tracing::info!(migration = id, ?guard, "guard changed");
+        let guard = words(&guard);
+        tracing::info!(migration = id, guard, "guard changed");
         self.show_migration(id)
     }
 
@@ -219,6 +220,20 @@ impl Moves {
     }
 }
 
+/// What was asked of a guard, for the log and the events: `keep 97%, p99 below 5.0 ms`.
+fn words(guard: &Guard) -> String {
+    let Guard { keep, p99_us, finish_by, idle_only, window } = guard;
+    let parts = [
+        keep.map(|part| format!("keep {}", Percent(part))),
+        p99_us.map(|micros| format!("p99 below {}", Nanos::from_micros(micros))),
+        idle_only.then(|| "only while the application is idle".into()),
+        window.as_ref().map(|window| format!("only {window}")),
+        finish_by.map(|_| "with a deadline".into()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "nothing is asked".into() } else { parts.join(", ") }
+}
+
 /// A rate that makes sense: fewer bytes than a guest can live on are a unit that was
 /// left out.
 pub fn check_rate(rate: Option<u64>) -> Result<()> {
@@ -245,4 +260,20 @@ fn over(record: &MigrationRecord) -> Error {
     };
     Error::invalid(format!("migration {id} of disk {name} {what}"))
         .hint(format!("the disk is on datastore {place}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_is_told_in_words() {
+        let guard = Guard { keep: Some(0.97), p99_us: Some(5_000), ..Guard::default() };
+        assert_eq!(words(&guard), "keep 97%, p99 below 5.0 ms");
+        assert_eq!(words(&Guard::default()), "nothing is asked");
+        let idle = Guard { idle_only: true, window: Some("22:00-06:00".into()), ..guard };
+        let said = "keep 97%, p99 below 5.0 ms, only while the application is idle, only \
+                    22:00-06:00";
+        assert_eq!(words(&idle), said);
+    }
 }

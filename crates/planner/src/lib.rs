@@ -6,27 +6,31 @@
 //!
 //! Begin with `site`; then `plans` (moves of many disks in waves), `storage_drs` (disks
 //! among datastores), `drs` (VMs among hosts) or `hurt` (disks that are slower than usual).
+//! `room` and `hours` look at what there is again and again, for whoever asks how it was.
 #![forbid(unsafe_code)]
 
 mod advice;
 pub mod drs;
+pub mod hours;
 pub mod hurt;
 pub mod plans;
+pub mod room;
 pub(crate) mod site;
 pub mod storage_drs;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sterna_api::{Error, Migration, Result};
 use sterna_machines::{Machines, VmUser};
 use sterna_moves::{MoveUser, Moves};
 use sterna_service_levels::ServiceLevels;
-use sterna_state::Ledger;
+use sterna_state::{HistoryFile, Ledger};
 use sterna_storage::{DiskUser, Storage};
 
 use self::drs::Drs;
 use self::hurt::Lookout;
 use self::plans::Plans;
+use self::room::Rooms;
 use self::storage_drs::Balancer;
 
 /// What should move, and when.
@@ -41,6 +45,8 @@ pub struct Planner {
     pub(crate) plans: Plans,
     pub(crate) balancer: Balancer,
     pub(crate) hurt: Lookout,
+    pub(crate) rooms: Rooms,
+    pub(crate) history: OnceLock<HistoryFile>,
 }
 
 impl Planner {
@@ -56,6 +62,8 @@ impl Planner {
             plans: Plans::new(),
             balancer: Balancer::default(),
             hurt: Lookout::default(),
+            rooms: Rooms::default(),
+            history: OnceLock::new(),
             drs: Drs::new(ledger),
             storage,
             moves,

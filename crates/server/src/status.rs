@@ -10,8 +10,8 @@ impl Server {
     pub fn status(&self) -> Result<Status> {
         let places = &self.storage.places;
         let (mut counts, warnings) = self.survey()?;
-        let (disks_hurt, hurt) = self.planner.hurt_disks();
-        counts.disks_hurt = disks_hurt;
+        let found = self.planner.hurt_disks();
+        (counts.disks_hurt, counts.disks_slower) = (found.count, found.count_slower);
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
@@ -28,7 +28,8 @@ impl Server {
             connections: self.connections(),
             lost_log_lines: self.log.state().lost,
             predictions: self.moves.prediction_scores()?,
-            hurt,
+            hurt: found.hurt,
+            slower: found.slower,
             warnings,
         })
     }

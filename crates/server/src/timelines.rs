@@ -18,9 +18,9 @@ impl Server {
     pub(crate) fn timeline(
         &self,
         of: &str,
-        from: Option<f64>,
-        to: Option<f64>,
+        [from, to]: [Option<f64>; 2],
         points: usize,
+        even: bool,
     ) -> Result<Timeline> {
         if !(1..=POINTS_MOST).contains(&points) {
             let message = format!("a chart cannot have {points} points");
@@ -35,7 +35,11 @@ impl Server {
             let message = "a chart's first moment must be before its last one, and past";
             return Err(Error::invalid(message).hint("give `from` before `to`"));
         }
-        let columns = self.storage.samples.chart(&subject, from_ms, to_ms, points);
+        let samples = &self.storage.samples;
+        let columns = match even {
+            true => samples.even_chart(&subject, from_ms, to_ms, points),
+            false => samples.chart(&subject, from_ms, to_ms, points),
+        };
         Ok(Timeline { of: of.into(), from_ms, to_ms, now_ms, columns })
     }
 

@@ -8,8 +8,7 @@
 //!
 //! What is older than a year goes, and of more than [`ENTRIES_MOST`] entries the oldest.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -17,15 +16,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Row, params};
-use sterna_api::{Activity, Error};
+use sterna_api::Activity;
 
+use super::beside::{BesideError, Kind};
 use super::{from_sql, to_sql};
 
-/// "STRA": this file is Sterna's, and has activities.
-const APPLICATION_ID: i64 = 0x5354_5241;
-/// What this Sterna writes.
-const VERSION: i64 = 1;
-const TABLE: &str = include_str!("sql/activity_0001.sql");
+const KIND: Kind = Kind {
+    // "STRA": this file is Sterna's, and has activities.
+    application_id: 0x5354_5241,
+    version: 1,
+    tables: include_str!("sql/activity_0001.sql"),
+};
 
 /// Entries that wait to be written: more than a daemon has in a minute in which everything
 /// goes wrong.
@@ -42,31 +43,6 @@ const TIDY: Duration = Duration::from_secs(3600);
 const ANSWER: Duration = Duration::from_secs(3);
 /// The most entries that somebody reads at once.
 const READ_MOST: usize = 5000;
-
-/// Why the list cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ActivityError {
-    /// SQLite said no.
-    #[error("the list of activities cannot be used: {0}")]
-    Sqlite(#[from] rusqlite::Error),
-    /// The file is somebody else's, or from a newer Sterna.
-    #[error("{} is no list of activities that this Sterna knows", .0.display())]
-    Foreign(PathBuf),
-    /// The system said no.
-    #[error("the list of activities cannot be opened: {0}")]
-    Io(#[from] io::Error),
-    /// Its file system hangs.
-    #[error("the list of activities does not answer")]
-    Silent,
-}
-
-impl From<ActivityError> for Error {
-    fn from(error: ActivityError) -> Self {
-        let hint =
-            "check the file system of the state directory; Sterna works without it";
-        Error::unavailable(error.to_string()).hint(hint)
-    }
-}
 
 /// Which activities are wanted: the latest that fit, the latest first.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +63,7 @@ pub struct Wanted {
 
 enum Message {
     Enter(Activity),
-    Read(Wanted, SyncSender<Result<Vec<Activity>, ActivityError>>),
+    Read(Wanted, SyncSender<Result<Vec<Activity>, BesideError>>),
 }
 
 /// The list. Cheap to clone.
@@ -100,15 +76,8 @@ pub struct ActivityLog {
 impl ActivityLog {
     /// Opens the list at that path. A file that cannot be used is put aside, and if there
     /// can be none at all, the list is kept in memory: the daemon runs without it.
-    pub fn open(path: &Path) -> Result<ActivityLog, ActivityError> {
-        let connection = open(path).or_else(|error| {
-            let aside = path.with_extension("db.unusable");
-            tracing::warn!(path = %path.display(), %error, aside = %aside.display(),
-                           "cannot read the list of activities: Sterna begins a new one");
-            // What stays there is not needed; what cannot be moved is not written to.
-            std::fs::rename(path, &aside).ok().map_or_else(in_memory, |()| open(path))
-        });
-        let connection = connection.or_else(|_| in_memory())?;
+    pub fn open(path: &Path) -> Result<ActivityLog, BesideError> {
+        let connection = KIND.open(path)?;
         let (queue, messages) = mpsc::sync_channel(QUEUE);
         let lost = Arc::<AtomicU64>::default();
         let writer = Writer { connection, lost: lost.clone(), tidied: None };
@@ -126,9 +95,9 @@ impl ActivityLog {
     }
 
     /// Reads entries, with what was entered before.
-    pub fn read(&self, wanted: Wanted) -> Result<Vec<Activity>, ActivityError> {
+    pub fn read(&self, wanted: Wanted) -> Result<Vec<Activity>, BesideError> {
         let (sender, answer) = mpsc::sync_channel(1);
-        let silent = || ActivityError::Silent;
+        let silent = || BesideError::Silent;
         self.queue.try_send(Message::Read(wanted, sender)).map_err(|_| silent())?;
         answer.recv_timeout(ANSWER).map_err(|_| silent())?
     }
@@ -188,38 +157,6 @@ impl Writer {
     }
 }
 
-fn in_memory() -> Result<Connection, ActivityError> {
-    let connection = Connection::open_in_memory()?;
-    connection.execute_batch(TABLE)?;
-    Ok(connection)
-}
-
-fn open(path: &Path) -> Result<Connection, ActivityError> {
-    super::schema::make_private(path)?;
-    let connection = Connection::open(path)?;
-    // Then the index of the WAL is in plain memory: one that is mapped from a file would end
-    // the process where a copy-on-write file system has no room left.
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    let number = |name| -> rusqlite::Result<i64> {
-        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
-    };
-    let made = (number("application_id")?, number("user_version")?);
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    match made {
-        (0, 0) => {
-            let made = format!(
-                "BEGIN; {TABLE} PRAGMA application_id = {APPLICATION_ID};
-                 PRAGMA user_version = {VERSION}; COMMIT;"
-            );
-            connection.execute_batch(&made)?;
-        }
-        (APPLICATION_ID, VERSION) => {}
-        _ => return Err(ActivityError::Foreign(path.into())),
-    }
-    Ok(connection)
-}
-
 fn insert<'a>(
     connection: &mut Connection,
     entries: impl Iterator<Item = &'a Activity>,
@@ -236,10 +173,7 @@ fn insert<'a>(
     transaction.commit()
 }
 
-fn read(
-    connection: &Connection,
-    wanted: &Wanted,
-) -> Result<Vec<Activity>, ActivityError> {
+fn read(connection: &Connection, wanted: &Wanted) -> Result<Vec<Activity>, BesideError> {
     let sql = "SELECT seq, at_ms, who, about, text, command, ok FROM activities
                WHERE seq < ifnull(?1, 9223372036854775807) AND seq > ifnull(?2, -1)
                  AND (?3 IS NULL OR about = ?3)
@@ -337,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_a_year_goes() {
-        let mut connection = in_memory().unwrap();
+        let mut connection = KIND.in_memory().unwrap();
         let now = KEPT.as_millis() as u64 + 10;
         let entries = [entry(1, "disk a", "old"), entry(now, "disk a", "new")];
         insert(&mut connection, entries.iter()).unwrap();

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod beside;
 mod classes;
 mod commit;
 mod counted;
@@ -40,6 +41,7 @@ pub mod examples;
 mod experience;
 mod fingerprints;
 mod forecast;
+mod history;
 mod hours;
 mod kept_hours;
 mod known_file;
@@ -75,7 +77,8 @@ use sterna_core::Nanos;
 use sterna_core::measure::Timed;
 use sterna_os::lock;
 
-pub use activity::{ActivityError, ActivityLog, Wanted};
+pub use activity::{ActivityLog, Wanted};
+pub use beside::BesideError;
 pub use classes::{ClassChange, ClassRecord};
 pub use counted::{Counted, Figured};
 pub use datastores::DatastoreRecord;
@@ -84,6 +87,7 @@ pub use error::StoreError;
 pub use experience::Learned;
 pub use fingerprints::FingerprintRecord;
 pub use forecast::Forecast;
+pub use history::{DiskHour, HistoryFile};
 pub use kept_hours::KeptHour;
 pub use known_file::KnownFile;
 pub use ledger::{Change, Ledger, LocalLedger};

@@ -28,6 +28,7 @@ mod itself_devices;
 mod itself_elsewhere;
 mod killing;
 mod killing_parts;
+mod looking;
 mod meddling;
 mod metrics;
 mod mounts;

@@ -44,7 +44,8 @@ async function ask<T>(method: string, where: string, body?: unknown, command?: s
     throw new Refusal(0, "unavailable", "The daemon does not answer.", "");
   });
   const said = await answer.json().catch(() => null);
-  if (answer.ok) return said as T;
+  // Accepted, and nothing is known yet: the body says why.
+  if (answer.ok && answer.status !== 202) return said as T;
   if (answer.status === 401 && !where.startsWith("/v1/session")) onLogout.call();
   const words = said?.message ?? `The daemon answered ${answer.status}.`;
   throw new Refusal(answer.status, said?.code ?? "internal", words, said?.hint ?? "");

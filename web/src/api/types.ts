@@ -287,6 +287,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/disks/{name}/hours": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a disk did hour by hour, up to 90 days ago. Hours in which the disk was asked for
+         *     nothing are left out.
+         */
+        get: operations["hours_of_disk"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/disks/{name}/stats": {
         parameters: {
             query?: never;
@@ -296,6 +316,23 @@ export interface paths {
         };
         /** The pattern of a disk's requests since the disk was attached. */
         get: operations["disk_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/disks/{name}/usual": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is usual for a disk: what its requests are compared with. */
+        get: operations["usual_of_disk"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1017,7 +1054,8 @@ export interface paths {
         };
         /**
          * What a disk, a class or a datastore did over time, up to a day ago. The last ten minutes
-         *     are known second by second; what is longer ago, in windows of 10 s, 60 s or 15 min.
+         *     are known second by second; what is longer ago, in windows of 10 s, 60 s or 15 min. With
+         *     `even` all windows have one length.
          */
         get: operations["timeline"];
         put?: never;
@@ -1718,6 +1756,11 @@ export interface components {
              * @description Disks that clients can use now.
              */
             disks_served: number;
+            /**
+             * Format: int64
+             * @description Disks that are not hurt, and whose requests take twice as long as usual, or longer.
+             */
+            disks_slower?: number;
             /**
              * Format: int64
              * @description Migrations that have not ended.
@@ -2591,6 +2634,11 @@ export interface components {
              */
             since: number;
             /**
+             * @description What was done lately that may help the disk, and what came of it so far, in a
+             *     sentence; absent if nothing was.
+             */
+            tried?: string | null;
+            /**
              * Format: double
              * @description What the same requests usually take, in microseconds; absent if that is not known.
              */
@@ -2666,6 +2714,12 @@ export interface components {
             over: components["schemas"]["OverBound"][];
             /** @description Disks come and go, or did within the window: its response times are not judged. */
             settling: boolean;
+            /**
+             * @description The datastores that have their room from the same file system: what one takes is gone
+             *     for all.
+             */
+            shares_room_with?: string[];
+            trend?: components["schemas"]["SpaceTrend"] | null;
         };
         /** @description A VM as DRS sees it. */
         JudgedVm: {
@@ -3945,6 +3999,25 @@ export interface components {
              */
             size: number;
         };
+        /** @description How fast a datastore fills up. */
+        SpaceTrend: {
+            /**
+             * Format: double
+             * @description Bytes taken per second; below 0 if the datastore empties.
+             */
+            bytes_per_second: number;
+            /**
+             * Format: double
+             * @description In how many seconds the datastore is full at this rate; absent if it does not fill up,
+             *     or not within a year.
+             */
+            full_in_s?: number | null;
+            /**
+             * Format: double
+             * @description Over so many seconds.
+             */
+            over_s: number;
+        };
         /** @description A part of a disk. */
         Span: {
             /**
@@ -4025,6 +4098,11 @@ export interface components {
             pid: number;
             /** @description How right predictions were. */
             predictions?: components["schemas"]["PredictionScores"];
+            /**
+             * @description The disks that are not hurt, and whose requests take twice as long as usual, or longer:
+             *     the slowest first; 50 at most.
+             */
+            slower?: components["schemas"]["HurtDisk"][];
             /** @description The API's socket. */
             socket: string;
             /**
@@ -4497,6 +4575,49 @@ export interface components {
          * @enum {string}
          */
         TransferState: "starting" | "copying" | "cancelling" | "switching-over" | "completed" | "cancelled" | "lost";
+        /** @description What is usual for a disk: what its requests are compared with. */
+        UsualDisk: {
+            /** @description The disk. */
+            disk: string;
+            /**
+             * Format: double
+             * @description Requests per second while the disk is asked for anything; absent while it is not known.
+             */
+            iops?: number | null;
+            /**
+             * Format: double
+             * @description Seconds of load after which a time is known.
+             */
+            needed_s: number;
+            /**
+             * Format: int64
+             * @description Since when it is learned (seconds since 1970); absent if the disk was asked for nothing
+             *     yet.
+             */
+            since?: number | null;
+            /** @description By kind of requests. */
+            times: components["schemas"]["UsualTime"][];
+        };
+        /** @description What requests of one kind usually take. */
+        UsualTime: {
+            /**
+             * Format: double
+             * @description How much load of this kind was seen, in seconds, of which old load fades.
+             */
+            learned_s: number;
+            /**
+             * Format: int64
+             * @description The longest of them, in bytes; absent if these are all longer ones.
+             */
+            longest?: number | null;
+            /**
+             * Format: double
+             * @description What they take, in microseconds; absent while it is not known.
+             */
+            response_us?: number | null;
+            /** @description Whether they are writes. */
+            writes: boolean;
+        };
         /** @description A VM. */
         Vm: {
             /**
@@ -5415,6 +5536,43 @@ export interface operations {
             };
         };
     };
+    hours_of_disk: {
+        parameters: {
+            query?: {
+                /** @description The first moment, in seconds since 1970; 90 days before the last unless given. */
+                from?: number;
+                /** @description The last moment, in seconds since 1970; now unless given. */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The disk's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Timeline"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     disk_stats: {
         parameters: {
             query?: never;
@@ -5434,6 +5592,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DiskStats"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    usual_of_disk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The disk's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsualDisk"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
@@ -6816,7 +7006,13 @@ export interface operations {
     };
     predict: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description If nothing can be predicted yet, the answer has the status 202 and says why: a browser
+                 *     reports each failure, and this is none.
+                 */
+                or_why?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6834,6 +7030,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Prediction"];
+                };
+            };
+            /** @description Nothing can be predicted yet; asked with `or_why`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
@@ -7323,6 +7528,11 @@ export interface operations {
                 to?: number;
                 /** @description How many points at most, 1 to 4000. */
                 points?: number;
+                /**
+                 * @description All points in windows of one length, that of the oldest: a percentile then means the
+                 *     same at each of them.
+                 */
+                even?: boolean;
             };
             header?: never;
             path?: never;

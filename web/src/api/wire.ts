@@ -14,6 +14,7 @@ export type AskGuard = Schemas["AskGuard"];
 export type Bucket = Schemas["Bucket"];
 export type Class = Schemas["Class"];
 export type Datastore = Schemas["Datastore"];
+export type DatastoreLoad = Schemas["DatastoreLoad"];
 export type Device = Schemas["Device"];
 export type Disk = Schemas["Disk"];
 export type DiskStats = Schemas["DiskStats"];
@@ -47,12 +48,16 @@ export type Progress = Schemas["Progress"];
 export type Recommendations = Schemas["Recommendations"];
 export type Session = Schemas["Session"];
 export type Status = Schemas["Status"];
+export type SpaceTrend = Schemas["SpaceTrend"];
 export type StorageDrs = Schemas["StorageDrs"];
 /** The last event of each second. */
 export type Tick = Schemas["Tick"];
 export type Top = Schemas["Top"];
 export type TopRow = Schemas["TopRow"];
 export type Transfer = Schemas["Transfer"];
+/** What is usual for a disk, and one kind of its requests. */
+export type UsualDisk = Schemas["UsualDisk"];
+export type UsualTime = Schemas["UsualTime"];
 export type Vm = Schemas["Vm"];
 export type VmDisk = Schemas["VmDisk"];
 export type Warning = Schemas["Warning"];

@@ -1,7 +1,8 @@
 // What somebody should look at now, worst first: the daemon's warnings, moves that stand, and
 // datastores over a bound with the disks that load them.
 import type { HurtDisk, Migration, StorageDrs, TopRow, Warning } from "../api/wire.ts";
-import { headline } from "./hurt.ts";
+import { headline, slowerLine } from "./hurt.ts";
+import { fills, isPressing, type Remedy, remedyWords, shared } from "./space.ts";
 import type { Tone } from "./words.ts";
 import { waitsFor } from "./words.ts";
 import { rate, response, wholePercent } from "./units.ts";
@@ -16,6 +17,8 @@ export interface Item {
   hint: string;
   /** Where more is to be seen. */
   link: string | null;
+  /** What would help, and where that is tried without changing anything. */
+  remedy?: { text: string; link: string } | null;
 }
 
 /** Who loads a datastore, and what is usual for it. */
@@ -50,6 +53,7 @@ export function attention(
   judged: StorageDrs["datastores"],
   boundUs: number,
   talkers: Map<string, Talker>,
+  remedy: (datastore: string) => Remedy | null = () => null,
 ): Item[] {
   const items: Item[] = warnings.map((one) => ({
     key: `warning ${one.about} ${one.message}`,
@@ -67,9 +71,11 @@ export function attention(
     items.push({ key: about, tone: "warn", about, text, hint: move.hint, link: linkTo(about) });
   }
   for (const one of judged) {
-    if (one.over.length === 0) continue;
+    if (one.over.length === 0 && !isPressing(one)) continue;
     const about = `datastore ${one.datastore}`;
-    items.push({ key: `over ${about}`, tone: "warn", about, ...over(one, boundUs, talkers), link: linkTo(about) });
+    const isSpace = one.over.includes("space") || isPressing(one);
+    const help = isSpace ? remedyWords(one.datastore, remedy(one.datastore)) : null;
+    items.push({ key: `over ${about}`, tone: "warn", about, ...over(one, boundUs, talkers), link: linkTo(about), remedy: help });
   }
   const order: Tone[] = ["bad", "warn", "busy", "quiet", "ok"];
   return items.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
@@ -78,7 +84,7 @@ export function attention(
 function over(one: StorageDrs["datastores"][number], boundUs: number, talkers: Map<string, Talker>) {
   const said = [];
   if (one.over.includes("latency")) said.push(`p95 ${response(one.load.p95_us)}, bound ${response(boundUs)}`);
-  if (one.over.includes("space")) said.push(`${wholePercent(one.load.taken ?? 1)} of its room is taken`);
+  if (one.over.includes("space") || isPressing(one)) said.push(`${wholePercent(one.load.taken ?? 1)} of its room is taken`, ...[fills(one.trend), shared(one)].filter((text) => text !== null));
   const talker = talkers.get(one.datastore);
   if (talker && one.over.includes("latency")) said.push(talks(talker));
   return { text: said.join("; "), hint: "`sterna storage-drs recommend`" };
@@ -100,6 +106,9 @@ export interface Seen {
   /** Disks that are hurt, the worst first, and how many there are. */
   hurt: HurtDisk[];
   count: number;
+  /** Disks that are slower than usual and not hurt, and how many there are. */
+  slower?: HurtDisk[];
+  countSlower?: number;
   items: Item[];
   /** Disks that are later than was promised; or more than that, if only some are known. */
   late: number;
@@ -108,12 +117,16 @@ export interface Seen {
 }
 
 /** One sentence for the top of the page: who is hurt, else what there is to look at. */
-export function verdict({ hurt, count, items, late, lateIsMore, nowMs }: Seen): { tone: Tone; text: string } {
+export function verdict({ hurt, count, slower = [], countSlower = 0, items, late, lateIsMore, nowMs }: Seen): { tone: Tone; text: string } {
   const things = items.length === 1 ? "1 thing to look at" : `${items.length} things to look at`;
   if (hurt.length > 0) {
     return { tone: hurt.some((one) => one.by === "hangs") ? "bad" : "warn", text: headline(hurt, count, nowMs) };
   }
   if (items.some((item) => item.tone === "bad")) return { tone: "bad", text: things };
+  if (slower.length > 0) {
+    const more = items.length > 0 ? `; ${things}` : "";
+    return { tone: "warn", text: `No disk is hurt, but ${slowerLine(slower, countSlower, nowMs)}${more}` };
+  }
   if (items.length > 0) return { tone: "warn", text: late > 0 ? things : `No disk is hurt; ${things}` };
   if (late > 0) return { tone: "warn", text: `${lateIsMore ? "at least " : ""}${late === 1 ? "1 disk is" : `${late} disks are`} late` };
   return { tone: "ok", text: "Nobody is hurt" };

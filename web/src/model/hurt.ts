@@ -2,7 +2,7 @@
 // daemon decides.
 import type { HurtDisk } from "../api/wire.ts";
 import { day, moment, shortClock } from "./time.ts";
-import { response } from "./units.ts";
+import { response, span } from "./units.ts";
 
 /** So many disks are named; of the others, how many they are. */
 export const NAMED = 3;
@@ -19,6 +19,20 @@ export function takes(one: HurtDisk): string {
 export function since(one: HurtDisk, nowMs: number): string {
   const atMs = one.since * 1e3;
   return `since ${day(atMs) === day(nowMs) ? shortClock(atMs) : moment(atMs, nowMs)}`;
+}
+
+/** `3.0 times its usual 3.3 ms for 40 s`, of a disk that is slower than usual and not hurt. */
+export function slower(one: HurtDisk, nowMs: number): string {
+  const lasted = `for ${span(Math.max(1, nowMs / 1e3 - one.since))}`;
+  if (!one.response_us || !one.usual_us) return `slower than usual ${lasted}`;
+  return `${(one.response_us / one.usual_us).toFixed(1)} times its usual ${response(one.usual_us)} ${lasted}`;
+}
+
+/** `db is slower than usual: 3.0 times its usual 3.3 ms for 40 s`, or `4 disks are slower than usual` */
+export function slowerLine(all: HurtDisk[], count: number, nowMs: number): string {
+  const [first] = all;
+  if (first && count <= 1) return `${first.disk} is slower than usual: ${slower(first, nowMs)}`;
+  return `${count} disks are slower than usual`;
 }
 
 /**

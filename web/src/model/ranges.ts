@@ -3,13 +3,19 @@
 /** What is shown: the last so many seconds, or from one moment to another. */
 export type Range = { lastS: number } | { fromMs: number; toMs: number };
 
-/** The spans that can be chosen. The daemon keeps a day. */
+/** The spans that can be chosen. The daemon keeps a day; of a disk it keeps the hours of a quarter. */
 export const SPANS = [
   { name: "10m", label: "10 min", seconds: 600 },
   { name: "1h", label: "1 h", seconds: 3_600 },
   { name: "6h", label: "6 h", seconds: 21_600 },
   { name: "24h", label: "24 h", seconds: 86_400 },
+  { name: "7d", label: "7 days", seconds: 604_800 },
+  { name: "90d", label: "90 days", seconds: 7_776_000 },
 ] as const;
+
+const DAY_MS = 86_400_000;
+/** The daemon keeps a little more than a day. */
+const SLACK_MS = 600_000;
 
 /** The least that can be shown: below it there are no windows. */
 export const LEAST_MS = 2_000;
@@ -37,6 +43,11 @@ export function moments(range: Range, nowMs: number): { fromMs: number; toMs: nu
   return "lastS" in range ? { fromMs: nowMs - range.lastS * 1e3, toMs: nowMs } : range;
 }
 
+/** Whether only the hours of a disk reach back so far. */
+export function isLong(range: Range, nowMs: number): boolean {
+  return moments(range, nowMs).fromMs < nowMs - DAY_MS - SLACK_MS;
+}
+
 /** How many points a chart of a range has: of a day so many that they are less than 40 kB. */
 export function points(range: Range): number {
   const seconds = "lastS" in range ? range.lastS : (range.toMs - range.fromMs) / 1e3;
@@ -52,8 +63,10 @@ export function zoomed(fromMs: number, toMs: number): Range | null {
 /** Twice as much or half as much, about the middle; what is live stays live. */
 export function scaled(range: Range, factor: number, nowMs: number): Range {
   if ("lastS" in range) {
-    const at = SPANS.findIndex((span) => span.seconds === range.lastS);
-    const next = SPANS[Math.min(SPANS.length - 1, Math.max(0, at + (factor > 1 ? 1 : -1)))]!;
+    // A look from further away ends at the day that everything has.
+    const spans = SPANS.filter((span) => span.seconds <= Math.max(DAY_MS / 1e3, range.lastS));
+    const at = spans.findIndex((span) => span.seconds === range.lastS);
+    const next = spans[Math.min(spans.length - 1, Math.max(0, at + (factor > 1 ? 1 : -1)))]!;
     return { lastS: next.seconds };
   }
   const middle = (range.fromMs + range.toMs) / 2;

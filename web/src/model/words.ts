@@ -94,6 +94,13 @@ export function phases(move: Migration, bar: Bar, nowMs: number): string | null 
   return move.verify ? `${copy}; then comparison${until(all)}` : copy;
 }
 
+/** Which image is the truth while a disk moves, and what a cancel would lose. */
+export function safety(move: Migration): string | null {
+  if (ended(move)) return null;
+  if (move.state === "switching-over") return `The image on ${move.from} is the truth until the switch-over is recorded, and the one on ${move.to} from then on: each write that was answered is in it.`;
+  return `The image on ${move.from} has all data and stays the truth until the switch-over. A cancel, a crash or a failure of ${move.to} before that loses nothing.`;
+}
+
 /** What a pause does to a move. */
 export function pauses(move: Migration): string {
   const rateNow = move.progress?.rate ?? 0;

@@ -102,6 +102,18 @@ function timelines(world, query) {
   return { body: timeline(of, at, from, Math.min(to, now), points, world.born) };
 }
 
+/** A disk's hours, of a quarter at most. */
+function hoursOf(world, disk, query) {
+  const [from, to] = [Number(query.get("from")) * 1000, Number(query.get("to")) * 1000];
+  const hour = 3_600_000;
+  const whole = timeline(`disk:${disk.name}`, (at) => loadOf({ ...disk, idle: false }, at), Math.ceil(from / hour) * hour, Math.min(to, clock.now()), 1e9, clock.now() - 30 * 24 * hour);
+  const every = (column) => column.filter((_, at) => at % 360 === 0);
+  const columns = Object.fromEntries(Object.entries(whole.columns).map(([name, column]) => [name, every(column)]));
+  columns.end_ms = columns.start_ms.map((start) => start + hour);
+  columns.windows = columns.start_ms.map(() => 4);
+  return { body: { ...whole, from_ms: from, columns } };
+}
+
 function predict(world, ask) {
   const disk = world.disks.find((one) => one.name === ask.disk);
   if (!disk) return refuse(404, "not_found", `there is no disk ${ask.disk}`, "see `sterna disk list`");
@@ -158,6 +170,8 @@ export function answer(world, method, path, query, body) {
     case "GET timelines": return timelines(world, query);
     case "GET disks": return { body: world.disks.map((one) => diskView(world, one)) };
     case "GET disks/_": return disk() ? { body: diskView(world, disk()) } : missing("disk");
+    case "GET disks/_/usual": return disk() ? { body: site.usual(world, disk()) } : missing("disk");
+    case "GET disks/_/hours": return disk() ? hoursOf(world, disk(), query) : missing("disk");
     case "GET disks/_/stats": return disk() ? { body: stats(world, disk()) } : missing("disk");
     case "DELETE disks/_":
       if (!disk()) return missing("disk");
@@ -189,9 +203,9 @@ export function answer(world, method, path, query, body) {
     case "POST migrations/_/pause":
     case "POST migrations/_/resume":
     case "POST migrations/_/cancel": return changeMove(world, Number(name), more, body);
-    case "POST predictions": return predict(world, body);
+    case "POST predictions": return body.to === "tiny" ? { status: query.get("or_why") === "true" ? 202 : 503, body: { code: "unavailable", message: "no prediction: Sterna has not copied from fast or to tiny yet", hint: "move a small disk first: `sterna migrate DISK --to tiny`" } } : predict(world, body);
     case "GET plans": return { body: site.plans(world) };
-    case "POST plans": return { body: { ...site.plans(world)[1], id: body.dry_run ? 0 : 3, datastore: body.datastore } };
+    case "POST plans": return body.datastore === "tiny" ? { body: { ...site.plans(world)[1], id: 0, datastore: "tiny", moves: [], refused: [{ disk: "vm-0001", reason: "no datastore has room for it" }] } } : { body: { ...site.plans(world)[1], id: body.dry_run ? 0 : 3, datastore: body.datastore } };
     case "GET plans/_": return { body: site.plans(world).find((one) => one.id === Number(name)) };
     case "POST plans/_/pause": case "POST plans/_/resume": case "POST plans/_/apply": case "POST plans/_/cancel": return { body: site.plans(world)[0] };
     case "GET hosts": return { body: world.empty ? [] : site.hosts() };

@@ -18,6 +18,26 @@ function hurt(world) {
   ];
 }
 
+/** A disk that takes three times as long as usual, and is not hurt: its promise is kept. */
+function slower(world) {
+  if (world.empty) return [];
+  return [
+    {
+      disk: "backup", datastore: "nas", since: Math.floor(world.started / 1000) - 40, response_us: 24_900, usual_us: 8300, promised_us: null, by: "device", neighbour: null,
+      why: "No neighbour and no copy does most of the work: datastore nas itself is slower",
+      help: { text: "nothing is known: no move makes datastore nas faster without making another one too slow or too full. A probe says what the device can do", command: "sterna datastore probe nas" },
+      tried: "it has not helped yet: requests take 24.9 ms, before 25.3 ms. 62 s ago policy 5 of class batch was made",
+    },
+  ];
+}
+
+/** What is usual for a disk. Of one it is not known yet. */
+export function usual(world, disk) {
+  const young = disk.name === "vm-0002";
+  const time = (writes, longest, response_us) => ({ writes, longest, response_us: young ? null : response_us, learned_s: young ? 120 : 21_000 });
+  return { disk: disk.name, since: Math.floor(world.started / 1000) - (young ? 130 : 70_000), needed_s: 300, times: [time(false, 16384, 3300), time(true, 16384, 500), time(true, null, 7200)], iops: young ? null : disk.iops };
+}
+
 export function status(world) {
   const under = world.migrations.filter((move) => !move.ended);
   const warnings = world.empty
@@ -29,8 +49,9 @@ export function status(world) {
   return {
     version: "0.1.0", pid: 14774, started: Math.floor(world.born / 1000), state: "/var/lib/sterna", socket: "/run/sterna/sterna.sock", nbd: ["nbd+unix:///?socket=/run/sterna/nbd.sock"],
     io: { engine: "io_uring", reason: null },
-    counts: { datastores: world.datastores.length, disks: world.disks.length, disks_served: world.disks.length, migrations: under.length, migrations_paused: under.filter((move) => move.state === "paused").length, classes: 3, policies: 4, vms: 6, disks_hurt: hurt(world).length },
+    counts: { datastores: world.datastores.length, disks: world.disks.length, disks_served: world.disks.length, migrations: under.length, migrations_paused: under.filter((move) => move.state === "paused").length, classes: 3, policies: 4, vms: 6, disks_hurt: hurt(world).length, disks_slower: slower(world).length },
     hurt: hurt(world),
+    slower: slower(world),
     warnings,
     predictions: { moves: 12, median_error: 0.071, within: 11, beside: 8, kept_error: 0.015 },
   };
@@ -73,7 +94,7 @@ export function storageDrs(world) {
   const load = (taken, p95_us) => ({ taken, p95_us });
   return {
     broken: [], ended: [], moves: [], next: Math.floor(clock.now() / 1000) + 1200,
-    datastores: world.datastores.map((one) => ({ datastore: one.name, load: load(one.capacity ? 1 - one.free / one.capacity : 1, { fast: 1800, slow: 41_000, nas: 9000, old: 7000 }[one.name] ?? null), maintenance: one.maintenance, outstanding: 8.1, over: one.name === "slow" ? ["latency", "space"] : one.name === "nas" ? ["space"] : [], settling: one.name === "old" })),
+    datastores: world.datastores.map((one) => ({ datastore: one.name, load: load(one.capacity ? 1 - one.free / one.capacity : 1, { fast: 1800, slow: 41_000, nas: 9000, old: 7000 }[one.name] ?? null), maintenance: one.maintenance, outstanding: 8.1, over: one.name === "slow" ? ["latency", "space"] : one.name === "nas" ? ["space"] : [], settling: one.name === "old", shares_room_with: { nas: ["old"], old: ["nas"] }[one.name] ?? [], trend: { slow: { bytes_per_second: (20 * GIB) / 3600, over_s: 10_800, full_in_s: (1.3 * 1024 * 3600) / 20 }, fast: { bytes_per_second: 0, over_s: 10_800, full_in_s: null } }[one.name] ?? null })),
     last: null, scores: { known: 10, paid: 9, waiting: 1 },
     settings: { automation: "partial", every_s: 3600, guard: { keep: 0.97, idle_only: false }, latency_us: 20_000, space: 0.8, window_s: 3600 },
   };

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HurtDisk } from "../../src/api/wire.ts";
 import { verdict } from "../../src/model/attention.ts";
-import { headline, since, takes } from "../../src/model/hurt.ts";
+import { headline, since, slower, slowerLine, takes } from "../../src/model/hurt.ts";
 import { day, shortClock } from "../../src/model/time.ts";
+import { learning, usually } from "../../src/model/usual.ts";
 
 const nowMs = Date.UTC(2026, 10, 24, 12, 30);
 const db: HurtDisk = {
@@ -36,4 +37,25 @@ test("who is hurt comes before what there is to look at", () => {
   const warning = { ...item, tone: "warn" as const };
   assert.equal(verdict({ ...seen, hurt: [], count: 0, items: [warning] }).text, "No disk is hurt; 1 thing to look at");
   assert.equal(verdict({ ...seen, items: [] }).tone, "warn");
+});
+
+test("a disk that is slower than usual says by how much, and for how long", () => {
+  const log = { ...db, disk: "log", since: nowMs / 1e3 - 40, response_us: 9900, usual_us: 3300 };
+  assert.equal(slower(log, nowMs), "3.0 times its usual 3.3 ms for 40 s");
+  assert.equal(slowerLine([log], 1, nowMs), "log is slower than usual: 3.0 times its usual 3.3 ms for 40 s");
+  assert.equal(slowerLine([log, log], 2, nowMs), "2 disks are slower than usual");
+  const seen = { hurt: [], count: 0, slower: [log], countSlower: 1, items: [], late: 0, lateIsMore: false, nowMs };
+  assert.deepEqual(verdict(seen), { tone: "warn", text: "No disk is hurt, but log is slower than usual: 3.0 times its usual 3.3 ms for 40 s" });
+  assert.match(verdict({ ...seen, hurt: [db], count: 1 }).text, /^db: requests take/);
+});
+
+test("what is usual is told, or since when it is learned and what is missing", () => {
+  const time = { writes: false, longest: 16_384, response_us: 3300, learned_s: 9_000 };
+  const usual = { disk: "db", since: nowMs / 1e3 - 130, needed_s: 300, times: [time, { ...time, writes: true, longest: null, response_us: 500 }], iops: 100 };
+  assert.equal(usually(usual), "reads up to 16.0 KiB take 3.3 ms, longer writes 0.50 ms");
+  assert.match(learning(usual, nowMs), /^learned since \d\d:\d\d:\d\d$/);
+  const young = { ...usual, times: [{ ...time, response_us: null, learned_s: 120 }] };
+  assert.equal(usually(young), null);
+  assert.match(learning(young, nowMs), /^learned since .*; not known yet: 2 min 00 s of 5 min 00 s of load are seen$/);
+  assert.equal(learning({ ...young, since: null, times: [] }, nowMs), "not known: the disk was asked for nothing yet");
 });

@@ -62,7 +62,19 @@ fn hurt(one: &HurtDisk) -> String {
         moment_ago(one.since),
         one.why,
         one.help.text
-    )
+    ) + &one.tried.as_ref().map_or(String::new(), |tried| format!("\ntried: {tried}"))
+}
+
+/// A disk that is slower than usual, and not hurt.
+fn slower(one: &HurtDisk) -> String {
+    let times = match (one.response_us, one.usual_us) {
+        (Some(took), Some(usual)) => {
+            let time = Nanos((usual * 1e3) as u64);
+            format!("{:.1} times its usual {time}", took / usual)
+        }
+        _ => "slower than usual".into(),
+    };
+    format!("{}: {times}, since {}\n{}", one.disk, moment_ago(one.since), one.why)
 }
 
 fn show(status: &Status, output: Output) -> String {
@@ -100,6 +112,9 @@ fn show(status: &Status, output: Output) -> String {
     let more = counts.disks_hurt.saturating_sub(status.hurt.len() as u64);
     if more > 0 {
         pairs.add("hurt disks", format!("{more} more"));
+    }
+    for one in &status.slower {
+        pairs.add("slower disk", slower(one));
     }
     if status.warnings.is_empty() {
         pairs.add("warnings", Cell::styled("none", Style::Good));

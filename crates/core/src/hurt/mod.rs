@@ -7,25 +7,35 @@
 //! How often something is said is bounded, for each disk and for all together ([`Budget`]);
 //! what is not said is counted.
 //!
-//! By what a disk is hurt follows from what shares its device with it ([`Cause`]), and what
-//! would help from what is known of that device ([`Help`]).
+//! A disk that takes twice as long as usual, or longer, is slower than usual ([`Slower`]): that
+//! is the stage before, which is shown and not said.
 //!
-//! **Known gaps.** What is usual is learned anew after each start of the daemon, which takes
-//! five minutes of load. A disk whose application begins to ask at random where it asked in
+//! By what a disk is hurt follows from what shares its device with it ([`Cause`]), and what
+//! would help from what is known of that device ([`Help`]). Whom something has helped that
+//! somebody did, [`Deeds`] knows.
+//!
+//! What is usual is known after five minutes of load, and kept over a restart of the daemon
+//! ([`KeptUsual`]).
+//!
+//! **Known gaps.** A disk whose application begins to ask at random where it asked in
 //! order counts as hurt until the new times are usual. A disk that turns slow for good counts
 //! as hurt until the slow steps, a tenth of a step each, are the greater part of what was
 //! learned.
 
 mod budget;
 mod cause;
+mod deeds;
 mod help;
+mod slower;
 mod usual;
 mod watch;
 mod watches;
 
 pub use budget::Budget;
 pub use cause::{Cause, Share, Shared, cause};
+pub use deeds::{Deeds, Effect, State};
 pub use help::{Help, Neighbour, help};
-pub use usual::Usual;
+pub use slower::Slower;
+pub use usual::{KeptUsual, Usual, UsualKind};
 pub use watch::{Hurt, STEP, Turn, Watch};
 pub use watches::{Said, Watches};

@@ -1,5 +1,6 @@
 //! One disk, step by step: whether it is hurt, and whether it has a load.
 
+use super::slower::{Slower, Slowing};
 use super::usual::{Compared, REQUESTS_LEAST, Usual};
 use crate::Nanos;
 use crate::measure::Summary;
@@ -10,15 +11,15 @@ pub const STEP: Nanos = Nanos::from_secs(5);
 /// Slow are requests that take so many times as long as usual, ...
 const RISEN: f64 = 3.0;
 /// ... and longer by at least this: what takes 0.3 ms instead of 0.1 hurts nobody.
-const RISEN_BY: Nanos = Nanos::from_micros(500);
+pub(super) const RISEN_BY: Nanos = Nanos::from_micros(500);
 /// They are slow no more below this, or ...
-const FALLEN: f64 = 1.5;
+pub(super) const FALLEN: f64 = 1.5;
 /// ... if they take longer by less than this.
-const FALLEN_BY: Nanos = Nanos::from_micros(250);
+pub(super) const FALLEN_BY: Nanos = Nanos::from_micros(250);
 /// Slow steps in a row that make a disk hurt.
-const SLOW_STEPS: u32 = 2;
+pub(super) const SLOW_STEPS: u32 = 2;
 /// Other steps in a row after which it is not hurt any more.
-const WELL_STEPS: u32 = 6;
+pub(super) const WELL_STEPS: u32 = 6;
 /// Of a slow step so much is learned: what lasts becomes usual, but not soon.
 const SLOW_WEIGHT: f32 = 0.1;
 /// From so many requests per second on a disk has a load, ...
@@ -28,7 +29,7 @@ const QUIET: f64 = 1.0;
 /// Steps with a load after which it has begun.
 const LOADED_STEPS: u32 = 2;
 /// Steps without one after which it has ended: a minute.
-const QUIET_STEPS: u32 = 12;
+pub(super) const QUIET_STEPS: u32 = 12;
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +74,7 @@ pub struct Hurt {
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     usual: Usual,
+    slowing: Slowing,
     hurt: Option<Hurt>,
     worst: Option<Nanos>,
     /// Steps in a row that speak against the state: slow ones, or others if it is hurt.
@@ -102,10 +104,22 @@ impl Watch {
         did: &Summary,
         promised: Option<Nanos>,
     ) -> [Option<Turn>; 2] {
-        let step = self.judge(now, did, promised);
-        let weight = if matches!(step, Step::Slow(_)) { SLOW_WEIGHT } else { 1.0 };
-        self.usual.learn(did, weight);
+        let compared = self.usual.compare(did);
+        let step = Watch::judge(now, did, compared, promised);
+        let slower = self.slowing.step(now, compared);
+        let slow = slower || matches!(step, Step::Slow(_));
+        self.usual.learn(now, did, if slow { SLOW_WEIGHT } else { 1.0 });
         [self.turn(now, step), self.load(now, did)]
+    }
+
+    /// A disk of which it was learned before what is usual.
+    pub fn knowing(usual: Usual) -> Watch {
+        Watch { usual, ..Watch::default() }
+    }
+
+    /// How much slower than usual it is, if it is, and not hurt.
+    pub fn slower(&self) -> Option<Slower> {
+        self.slowing.slower().filter(|_| self.hurt.is_none())
     }
 
     /// How it is hurt, if it is.
@@ -118,7 +132,12 @@ impl Watch {
         &self.usual
     }
 
-    fn judge(&self, now: Nanos, did: &Summary, promised: Option<Nanos>) -> Step {
+    fn judge(
+        now: Nanos,
+        did: &Summary,
+        compared: Option<Compared>,
+        promised: Option<Nanos>,
+    ) -> Step {
         let since = Nanos(now.0.saturating_sub(STEP.0));
         let hurt =
             |took, usual, promised| Hurt { since, took: Some(took), usual, promised };
@@ -127,7 +146,6 @@ impl Watch {
             let hangs = Hurt { since, took: None, usual: None, promised: None };
             return if did.in_flight > 0 { Step::Slow(hangs) } else { Step::Quiet };
         }
-        let compared = self.usual.compare(did);
         let mean = Nanos((did.outstanding() * 1e9 / did.iops()) as u64);
         let missed = promised.filter(|most| mean > *most);
         match compared {
@@ -208,6 +226,6 @@ impl Watch {
 }
 
 /// Whether requests took so many times as long as usual, and longer by that much.
-fn above(took: Nanos, usual: Nanos, times: f64, by: Nanos) -> bool {
+pub(super) fn above(took: Nanos, usual: Nanos, times: f64, by: Nanos) -> bool {
     took.0 as f64 > usual.0 as f64 * times && took > usual.plus(by)
 }

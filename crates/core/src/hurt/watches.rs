@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::budget::Budget;
+use super::slower::Slower;
+use super::usual::{KeptUsual, Usual};
 use super::watch::{Hurt, Turn, Watch};
 use crate::measure::Summary;
 use crate::{DiskId, Nanos};
@@ -66,8 +68,9 @@ impl Default for One {
 }
 
 impl Watches {
-    /// One step that ended now: all disks that there are, what each did, and what is promised
-    /// to the mean of its requests. Says what is to be said.
+    /// One step that ended now: all disks that are served, what each did, and what is promised
+    /// to the mean of its requests. Says what is to be said. Of a disk that is not served it
+    /// stays known what is usual.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -76,7 +79,8 @@ impl Watches {
         let born = *self.born.get_or_insert(now);
         let is_new = now.since(born) < COMES_BACK;
         let there: BTreeSet<DiskId> = disks.iter().map(|(disk, ..)| *disk).collect();
-        self.disks.retain(|disk, _| there.contains(disk));
+        let away = self.disks.iter_mut().filter(|(disk, _)| !there.contains(disk));
+        away.for_each(|(_, one)| one.rests());
         let mut said = Vec::new();
         for (disk, did, promised) in disks {
             let one = self.disks.entry(*disk).or_default();
@@ -91,12 +95,41 @@ impl Watches {
         said
     }
 
+    /// Forgets all disks but these.
+    pub fn forget_others(&mut self, these: &BTreeSet<DiskId>) {
+        self.disks.retain(|disk, _| these.contains(disk));
+    }
+
     /// The disks that are hurt, the longest first.
     pub fn hurt(&self) -> Vec<(DiskId, Hurt)> {
         let hurt = |(disk, one): (&DiskId, &One)| Some((*disk, one.watch.hurt()?));
         let mut all: Vec<_> = self.disks.iter().filter_map(hurt).collect();
         all.sort_by_key(|(_, hurt)| hurt.since);
         all
+    }
+
+    /// The disks that are slower than usual and not hurt, the longest first.
+    pub fn slower(&self) -> Vec<(DiskId, Slower)> {
+        let slower = |(disk, one): (&DiskId, &One)| Some((*disk, one.watch.slower()?));
+        let mut all: Vec<_> = self.disks.iter().filter_map(slower).collect();
+        all.sort_by_key(|(_, slower)| slower.since);
+        all
+    }
+
+    /// What was learned of all disks, to be kept.
+    pub fn kept(&self) -> Vec<(DiskId, KeptUsual)> {
+        let kept =
+            |(disk, one): (&DiskId, &One)| Some((*disk, one.watch.usual().kept()?));
+        self.disks.iter().filter_map(kept).collect()
+    }
+
+    /// Disks of which it was learned before what is usual.
+    pub fn knowing(kept: &[(DiskId, KeptUsual)]) -> Watches {
+        let known = |(disk, kept): &(DiskId, KeptUsual)| {
+            let watch = Watch::knowing(Usual::restored(kept));
+            (*disk, One { watch, ..One::default() })
+        };
+        Watches { disks: kept.iter().map(known).collect(), ..Watches::default() }
     }
 
     /// What is known of a disk.
@@ -106,6 +139,12 @@ impl Watches {
 }
 
 impl One {
+    /// The disk is not served: whatever was so of it is over.
+    fn rests(&mut self) {
+        let usual = self.watch.usual().clone();
+        (self.watch, self.said) = (Watch::knowing(usual), [false; 2]);
+    }
+
     fn may_say(&mut self, now: Nanos, turn: &Turn, all: &mut Budget) -> bool {
         let (at, begins) = match turn {
             Turn::Rose(_) => (0, true),

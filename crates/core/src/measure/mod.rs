@@ -2,6 +2,7 @@
 //! what people see.
 
 mod buckets;
+mod filling;
 mod lq;
 mod mean;
 mod pattern;
@@ -15,6 +16,7 @@ mod timeline;
 mod window;
 
 pub use buckets::{BUCKETS_MAX, Buckets, Scale};
+pub use filling::{Filling, Trend};
 pub use lq::{Line, LqFit, LqLine};
 pub(crate) use mean::Mean;
 pub use pattern::Pattern;

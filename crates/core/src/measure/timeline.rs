@@ -179,6 +179,35 @@ impl Timeline {
         points.into_iter().map(|(_, point)| point).collect()
     }
 
+    /// The same in windows of one length: those of the finest row that still has all of this
+    /// time. So no point is of a finer row than another one, and a percentile means the same
+    /// all over the chart. The window that is still open is the last one.
+    pub fn even_points(&self, from: Nanos, to: Nanos, most: usize) -> Vec<Point> {
+        let width = Nanos(to.since(from).0.div_ceil(most.max(1) as u64).max(1));
+        let fits = |row: &Row| row.length <= width.max(ROWS[1].length);
+        let wide = ROWS.iter().rposition(fits).unwrap_or(1).max(1);
+        let has_all = |at: &usize| {
+            let row = &self.rows[*at];
+            row.len() < ROWS[*at].kept || row.front().is_none_or(|it| it.start() <= from)
+        };
+        let at = (wide..ROWS.len()).find(has_all).unwrap_or(ROWS.len() - 1);
+        let open = self.open[at - 1].as_ref().filter(|_| at > 1);
+        let open = open.map(|it| Slot::new(it.start, it.end, &it.window));
+        let mut points: Vec<(u64, Point)> = Vec::new();
+        for slot in self.rows[at].iter().chain(&open) {
+            if slot.end() <= from || slot.start() >= to {
+                continue;
+            }
+            // By the time of day of the clock: what is joined does not change with `from`.
+            let number = slot.start().0 / width.0;
+            match points.last_mut() {
+                Some((last, point)) if *last == number => point.join(slot),
+                _ => points.push((number, Point::of(slot))),
+            }
+        }
+        points.into_iter().map(|(_, point)| point).collect()
+    }
+
     /// Whether all of it is longer ago than it reaches.
     pub fn is_over(&self, now: Nanos) -> bool {
         let last = self.rows[0].back().map_or(Nanos(0), Slot::end);

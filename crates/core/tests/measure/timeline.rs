@@ -255,3 +255,38 @@ fn a_pause_is_no_point() {
         points.windows(2).any(|it| it[1].start.since(it[0].end) > Nanos::from_secs(90));
     assert!(pause, "{points:?}");
 }
+
+#[test]
+fn an_even_chart_has_one_length_of_windows_from_its_first_point_to_its_last() {
+    let (timeline, now) = with_a_slow_second(3_000, 2_900);
+    let from = Nanos(now.0 - Nanos::from_secs(2_500).0);
+    let points = timeline.even_points(from, now, 600);
+    assert!((41..=43).contains(&points.len()), "a point a minute: {}", points.len());
+    let (last, others) = points.split_last().unwrap();
+    let minute = |it: &Point| it.end.since(it.start) == Nanos::from_secs(60);
+    assert!(others.iter().all(|it| minute(it) && it.windows == 1), "{others:?}");
+    assert!(last.end.since(last.start) <= Nanos::from_secs(60));
+    assert!(
+        now.since(last.end) <= Nanos::from_secs(11),
+        "the open one is there: {last:?}"
+    );
+}
+
+#[test]
+fn an_even_chart_of_ten_minutes_has_every_second() {
+    let (timeline, now) = with_a_slow_second(3_000, 2_900);
+    let from = Nanos(now.0 - Nanos::from_secs(600).0);
+    let points = timeline.even_points(from, now, 600);
+    assert!((599..=600).contains(&points.len()), "{}", points.len());
+    let late = points.iter().filter(|it| it.did.p99 > Some(millis(30))).count();
+    assert_eq!(late, 1);
+}
+
+#[test]
+fn an_even_chart_of_a_young_timeline_is_as_fine_as_it_can_be() {
+    let (timeline, now) = with_a_slow_second(300, 200);
+    let from = Nanos(0);
+    let points = timeline.even_points(from, now.plus(Nanos::from_secs(3_300)), 600);
+    assert!(points.iter().all(|it| it.end.since(it.start) <= Nanos::from_secs(10)));
+    assert!(points.len() >= 30, "{}", points.len());
+}

@@ -3,9 +3,12 @@
 //! Every five seconds `core` sees what each disk did. What it says has changed is in the log,
 //! and so among the events. Of the disks that are hurt, the `scene` says who shares their
 //! device, and `words` by what they are hurt and what would help; who asks is told what was
-//! found last.
+//! found last. What is usual is kept in the history file (`usual`), and what somebody did is
+//! held against the disks that it may help (`tried`).
 
 mod scene;
+mod tried;
+mod usual;
 mod words;
 
 use std::collections::HashSet;
@@ -13,13 +16,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sterna_api::{HurtDisk, Recommendations, Result};
-use sterna_core::hurt::{Hurt, STEP, Said, Turn, Watches};
+use sterna_core::hurt::{Deeds, Hurt, STEP, Said, Slower, Turn, Watches};
+use sterna_core::measure::Summary;
 use sterna_core::{DiskId, Nanos};
 use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::Task;
 use sterna_state::DiskRecord;
 
 use self::scene::HurtScene;
+pub use self::usual::keeping;
 use crate::Planner;
 
 /// So many are told of: more than a screen shows.
@@ -31,15 +36,32 @@ const RECOMMENDED_FOR: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Lookout {
     epoch: Instant,
+    /// When that was, since 1970: what is usual is kept longer than a daemon lives.
+    born: Nanos,
     watches: Mutex<Watches>,
-    found: Mutex<(u64, Vec<HurtDisk>)>,
+    deeds: Mutex<Deeds>,
+    found: Mutex<FoundHurt>,
     recommended: Mutex<Option<(Instant, String, Recommendations)>>,
+}
+
+/// How many disks are hurt, or slower than usual, and the worst of each.
+#[derive(Clone, Debug, Default)]
+pub struct FoundHurt {
+    /// How many are hurt.
+    pub count: u64,
+    /// The worst of them.
+    pub hurt: Vec<HurtDisk>,
+    /// How many are slower than usual, and not hurt.
+    pub count_slower: u64,
+    /// The slowest of them.
+    pub slower: Vec<HurtDisk>,
 }
 
 impl Default for Lookout {
     fn default() -> Self {
-        let (watches, found, recommended) = Default::default();
-        Lookout { epoch: Instant::now(), watches, found, recommended }
+        let (watches, deeds, found, recommended) = Default::default();
+        let born = Nanos::from_secs(clock::now());
+        Lookout { epoch: Instant::now(), born, watches, deeds, found, recommended }
     }
 }
 
@@ -51,8 +73,8 @@ pub fn watching(planner: &Arc<Planner>) -> Task {
 }
 
 impl Planner {
-    /// How many disks are hurt, and the worst of them.
-    pub fn hurt_disks(&self) -> (u64, Vec<HurtDisk>) {
+    /// The disks that are hurt, or slower than usual.
+    pub fn hurt_disks(&self) -> FoundHurt {
         lock(&self.hurt.found).clone()
     }
 
@@ -75,23 +97,36 @@ impl Planner {
             };
             served.into_iter().map(did).collect()
         };
-        let (said, mut hurt) = {
+        let (said, hurt, slower) = {
             let mut watches = lock(&self.hurt.watches);
-            (watches.step(now, &did), watches.hurt())
+            watches.forget_others(&disks.iter().map(|disk| disk.id).collect());
+            let said = watches.step(now, &did);
+            (said, watches.hurt(), watches.slower())
         };
-        if said.is_empty() && hurt.is_empty() {
-            *lock(&self.hurt.found) = (0, Vec::new());
+        let slower: Vec<_> =
+            slower.iter().map(|(disk, one)| (*disk, as_hurt(one))).collect();
+        let effects = self.effects(now, &did, &hurt, &slower);
+        if said.is_empty() && effects.is_empty() && hurt.len() + slower.len() == 0 {
+            *lock(&self.hurt.found) = FoundHurt::default();
             return Ok(());
         }
         let scene = HurtScene::new(self, disks);
         for one in said {
             self.say(&scene, &one);
         }
-        let count = hurt.len() as u64;
-        hurt.sort_by(|(_, a), (_, b)| badness(b).total_cmp(&badness(a)));
-        let told = hurt.iter().take(TOLD_MOST);
-        let found = told.filter_map(|(disk, hurt)| self.told(&scene, *disk, hurt));
-        *lock(&self.hurt.found) = (count, found.collect());
+        for effect in &effects {
+            let Some(record) = scene.disk(effect.disk) else { continue };
+            let disk = record.name.as_str();
+            tracing::info!(disk, "{}", tried::effect(effect));
+        }
+        let (count, count_slower) = (hurt.len() as u64, slower.len() as u64);
+        let tell = |mut these: Vec<(DiskId, Hurt)>| -> Vec<HurtDisk> {
+            these.sort_by(|(_, a), (_, b)| badness(b).total_cmp(&badness(a)));
+            let worst = these.iter().take(TOLD_MOST);
+            worst.filter_map(|(disk, hurt)| self.told(&scene, *disk, hurt)).collect()
+        };
+        let (hurt, slower) = (tell(hurt), tell(slower));
+        *lock(&self.hurt.found) = FoundHurt { count, hurt, count_slower, slower };
         Ok(())
     }
 
@@ -132,7 +167,7 @@ impl Planner {
 
 impl Lookout {
     fn now(&self) -> Nanos {
-        Nanos::from(self.epoch.elapsed())
+        self.born.plus(Nanos::from(self.epoch.elapsed()))
     }
 
     /// That moment (seconds since 1970).
@@ -147,4 +182,16 @@ fn badness(hurt: &Hurt) -> f64 {
     let Some(took) = hurt.took else { return f64::INFINITY };
     let should = hurt.promised.or(hurt.usual).map_or(1, |should| should.0.max(1));
     took.0 as f64 / should as f64
+}
+
+/// A disk that is slower than usual, as one that is hurt by that alone.
+fn as_hurt(one: &Slower) -> Hurt {
+    let Slower { since, took, usual } = *one;
+    Hurt { since, took: Some(took), usual: Some(usual), promised: None }
+}
+
+/// What the requests of a step took on average; nothing without any.
+fn mean(did: &Summary) -> Option<Nanos> {
+    let iops = did.iops();
+    (iops > 0.0).then(|| Nanos((did.outstanding() * 1e9 / iops) as u64))
 }

@@ -11,6 +11,7 @@ use sterna_os::{Local, lock};
 use sterna_state::DiskRecord;
 
 use super::RECOMMENDED_FOR;
+use super::tried;
 use super::words::{self, Around};
 use crate::Planner;
 
@@ -113,6 +114,9 @@ impl Planner {
             neighbour: neighbour.map(|one| one.name.clone()),
             why: words::why(&found, &around),
             help: self.help(hurt, &found, &shared, &around, &device),
+            tried: lock(&self.hurt.deeds)
+                .of(self.hurt.now(), disk)
+                .map(|(what, ago, before)| tried::not_yet(what, ago, before, hurt.took)),
         })
     }
 

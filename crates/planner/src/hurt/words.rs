@@ -23,7 +23,7 @@ pub(super) struct Around {
 }
 
 /// A response time, as the dashboard has it: `0.50 ms`, `7.9 ms`, `1.2 s`.
-fn time(span: Nanos) -> String {
+pub(super) fn time(span: Nanos) -> String {
     match span.as_millis_f64() {
         ms if ms < 1.0 => format!("{ms:.2} ms"),
         ms if ms < 1000.0 => format!("{ms:.1} ms"),

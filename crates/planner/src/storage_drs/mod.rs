@@ -130,7 +130,7 @@ impl Planner {
         let moves = advice.moves.iter().map(|one| self.recommended(&scene, one));
         Ok(Recommendations {
             asked,
-            datastores: scene.judged(&bounds),
+            datastores: scene.judged(&bounds, |name| self.space_trend(name)),
             moves: moves.collect::<Result<_>>()?,
             staying: advice.refused.iter().map(|one| scene.staying(one)).collect(),
         })
@@ -150,7 +150,7 @@ impl Planner {
         let next = lock(&self.balancer.cycle).as_ref().map(Cycle::next_act);
         let ahead = |next: Nanos| next.since(self.balancer.now()).as_secs_f64();
         Ok(StorageDrs {
-            datastores: scene.judged(&bounds_of(&asked)),
+            datastores: scene.judged(&bounds_of(&asked), |name| self.space_trend(name)),
             broken: scene.broken(),
             next: next.map(|next| clock::now() + ahead(next).ceil() as u64),
             last: lock(&self.balancer.last).clone(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sterna_api::{
     DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, Result,
-    StayingDisk,
+    SpaceTrend, StayingDisk,
 };
 use sterna_core::place::share_room;
 use sterna_core::place::storage::{
@@ -279,8 +279,12 @@ impl StorageDrsScene {
         broken.map(|(_, name)| name.clone()).collect()
     }
 
-    /// Datastores in the API's form.
-    pub(super) fn judged(&self, bounds: &Bounds) -> Vec<JudgedDatastore> {
+    /// Datastores in the API's form, with the trend of each.
+    pub(super) fn judged(
+        &self,
+        bounds: &Bounds,
+        trend: impl Fn(&str) -> Option<SpaceTrend>,
+    ) -> Vec<JudgedDatastore> {
         let judge = |(at, side): (usize, Side)| {
             let one = &self.inventory.datastores[at];
             let on_it = self.inventory.disks.iter().filter(|disk| disk.datastore == at);
@@ -293,6 +297,12 @@ impl StorageDrsScene {
                 over: exceeded(side, bounds).into_iter().map(bound).collect(),
                 settling: one.settling,
                 maintenance: self.maintenance[at],
+                shares_room_with: self
+                    .inventory
+                    .mates(at)
+                    .map(|mate| self.names[mate].clone())
+                    .collect(),
+                trend: trend(&self.names[at]),
             }
         };
         self.sides().map(judge).collect()

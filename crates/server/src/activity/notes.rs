@@ -1,6 +1,7 @@
 //! Lines of the daemon's log as entries.
 
 use sterna_api::Activity;
+use sterna_core::Bytes;
 use sterna_runtime::notes::Note;
 
 /// What a line may be about: the first of these that it names.
@@ -18,7 +19,7 @@ pub fn entry(note: Note) -> Activity {
         .iter()
         .filter(|(name, _)| subject.as_ref().is_none_or(|(subject, _)| subject != name));
     let details: Vec<String> = others
-        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .map(|(name, value)| format!("{} {}", name.replace('_', " "), told(name, value)))
         .collect();
     let text = match details.is_empty() {
         true => note.message,
@@ -35,6 +36,19 @@ pub fn entry(note: Note) -> Activity {
     }
 }
 
+/// A field's value: what is in bytes, in the unit that people read.
+fn told(name: &str, value: &str) -> String {
+    if name == "maintenance" {
+        return if value == "true" { "on" } else { "off" }.into();
+    }
+    match value.parse() {
+        Ok(bytes) if name == "rate" => format!("{}/s", Bytes(bytes)),
+        // An image's is one, too.
+        Ok(bytes) if name.ends_with("size") => Bytes(bytes).to_string(),
+        _ => value.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +61,17 @@ mod tests {
         assert_eq!(entry.about.as_deref(), Some("disk db"));
         assert_eq!(entry.text, "migration completed: migration 4");
         assert_eq!((entry.who.as_str(), entry.ok), ("sterna", true));
+    }
+
+    #[test]
+    fn bytes_are_in_units() {
+        let text = |name: &'static str, value: &str| {
+            let fields = vec![("disk", "db".into()), (name, value.to_owned())];
+            entry(Note { at_ms: 1, ok: true, message: "told".into(), fields }).text
+        };
+        assert_eq!(text("rate", "209715200"), "told: rate 200 MiB/s");
+        assert_eq!(text("size", "10737418240"), "told: size 10.0 GiB");
+        assert_eq!(text("steps", "209715200"), "told: steps 209715200");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 use sterna_api::{Activity, printable_line};
+use sterna_core::{Bytes, Nanos};
 
 /// The most that is told of a request, in characters.
 const TEXT_MOST: usize = 400;
@@ -25,6 +26,12 @@ const SUBJECTS: [(&str, &str); 12] = [
     ("imports", "disk"),
     ("rules", "rule"),
 ];
+
+/// Fields that are told whatever they say: no other one says whether it begins or ends.
+const SWITCHES: [&str; 1] = ["maintenance"];
+
+/// Fields whose numbers are bytes, or bytes per second.
+const SIZES: [&str; 5] = ["size", "rate", "bytes", "bytes_per_second", "memory"];
 
 /// What bodies call what they are about.
 const NAMED: [&str; 3] = ["disk", "vm", "class"];
@@ -55,12 +62,14 @@ impl Asked {
         let (about, name) = self.subject();
         let mut text = self.operation.replace('_', " ");
         if let Value::Object(fields) = &self.body {
-            let told = fields.iter().filter(|(_, value)| says_something(value));
+            let told = fields.iter().filter(|(field, value)| says(field, value));
             // What it is about is told already.
             let told = told.filter(|(_, value)| value.as_str() != name.as_deref());
             let told: Vec<String> = told
-                .map(|(field, value)| {
-                    format!("{} {}", field.replace('_', " "), words(value))
+                .map(|(field, value)| match text.ends_with(field.as_str()) {
+                    // `set maintenance: off`.
+                    true => words(field, value),
+                    false => format!("{} {}", noun(field), words(field, value)),
                 })
                 .collect();
             if !told.is_empty() {
@@ -99,18 +108,45 @@ impl Asked {
     }
 }
 
-/// A value in words, without what says nothing.
-fn words(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(" "),
-        Value::Object(all) => {
-            let told = all.iter().filter(|(_, value)| says_something(value));
-            let told = told.map(|(field, value)| format!("{field} {}", words(value)));
-            told.collect::<Vec<_>>().join(" ").replace('_', " ")
+/// What a field is called.
+fn noun(field: &str) -> String {
+    field.trim_end_matches("_us").trim_end_matches("_ms").replace('_', " ")
+}
+
+/// A field's value in words, without what says nothing.
+fn words(field: &str, value: &Value) -> String {
+    let number = value.as_f64().filter(|number| *number >= 0.0);
+    match (value, number) {
+        (Value::String(text), _) => text.clone(),
+        (Value::Bool(is_on), _) if SWITCHES.contains(&field) => {
+            if *is_on { "on" } else { "off" }.into()
         }
-        other => other.to_string(),
+        (Value::Array(all), _) => {
+            all.iter().map(|one| words(field, one)).collect::<Vec<_>>().join(" ")
+        }
+        (Value::Object(all), _) => {
+            let told = all.iter().filter(|(field, value)| says(field, value));
+            let told = told
+                .map(|(field, value)| format!("{} {}", noun(field), words(field, value)));
+            told.collect::<Vec<_>>().join(" ")
+        }
+        (_, Some(number)) if field == "rate" || field == "bytes_per_second" => {
+            format!("{}/s", Bytes(number as u64))
+        }
+        (_, Some(number)) if SIZES.contains(&field) => Bytes(number as u64).to_string(),
+        (_, Some(number)) if field.ends_with("_us") => {
+            Nanos((number * 1e3) as u64).to_string()
+        }
+        (_, Some(number)) if field.ends_with("_ms") => {
+            Nanos((number * 1e6) as u64).to_string()
+        }
+        (other, _) => other.to_string(),
     }
+}
+
+/// Whether a field is told.
+fn says(field: &str, value: &Value) -> bool {
+    says_something(value) || (SWITCHES.contains(&field) && value.is_boolean())
 }
 
 /// Whether a value is more than what holds anyway.
@@ -173,7 +209,35 @@ mod tests {
         let entry = asked("create_disk", "/v1/disks", json!({"name": "db", "size": 5}));
         let entry = entry.entry(7, None);
         assert_eq!(entry.about.as_deref(), Some("disk db"));
-        assert_eq!(entry.text, "create disk: size 5");
+        assert_eq!(entry.text, "create disk: size 5 B");
+    }
+
+    #[test]
+    fn maintenance_says_whether_it_begins_or_ends() {
+        let text = |on: bool| {
+            let body = json!({"maintenance": on});
+            asked("set_maintenance", "/v1/datastores/fast/maintenance", body)
+                .entry(7, None)
+                .text
+        };
+        assert_eq!(
+            [true, false].map(text),
+            ["set maintenance: on", "set maintenance: off"]
+        );
+    }
+
+    #[test]
+    fn sizes_rates_and_times_are_in_units() {
+        let guard = json!({"p99_us": 5000});
+        let body =
+            json!({"disk": "db", "to": "slow", "guard": guard, "rate": 209_715_200});
+        let text = asked("start_migration", "/v1/migrations", body).entry(7, None).text;
+        assert_eq!(text, "start migration: guard p99 5.0 ms, rate 200 MiB/s, to slow");
+        let goal = json!({"bytes_per_second": 20 << 20});
+        let body = json!({"class": "batch", "aim": {"kind": "limit", "goal": goal}});
+        let text = asked("create_policy", "/v1/policies", body).entry(7, None).text;
+        let said = "create policy: aim goal bytes per second 20.0 MiB/s kind limit";
+        assert_eq!(text, said);
     }
 
     #[test]

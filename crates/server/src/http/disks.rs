@@ -6,13 +6,24 @@ use axum::extract::State;
 use serde::Deserialize;
 use sterna_api::{
     AttachDisk, CreateDisk, CreatedDisk, Disk, DiskStats, Error, ImageFate, ImportDisk,
-    RecoverDisks, Recovery, RemovedDisk,
+    RecoverDisks, Recovery, RemovedDisk, Timeline, UsualDisk,
 };
 use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
 use super::{Answer, blocking};
 use crate::Server;
+
+/// Which hours.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Hours {
+    /// The first moment, in seconds since 1970; 90 days before the last unless given.
+    from: Option<u64>,
+    /// The last moment, in seconds since 1970; now unless given.
+    to: Option<u64>,
+}
 
 /// How to remove a disk.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -84,6 +95,34 @@ pub(super) async fn show(
     Which(name): Which<String>,
 ) -> Answer<Disk> {
     blocking(server, move |server| server.storage.show_disk(&name)).await
+}
+
+/// What is usual for a disk: what its requests are compared with.
+#[utoipa::path(
+    get, path = "/v1/disks/{name}/usual", tag = "disks", operation_id = "usual_of_disk",
+    params(("name" = String, Path, description = "The disk's name")),
+    responses((status = 200, body = UsualDisk), (status = "default", body = Error)),
+)]
+pub(super) async fn usual(
+    State(server): State<Arc<Server>>,
+    Which(name): Which<String>,
+) -> Answer<UsualDisk> {
+    blocking(server, move |server| server.planner.usual_of(&name)).await
+}
+
+/// What a disk did hour by hour, up to 90 days ago. Hours in which the disk was asked for
+/// nothing are left out.
+#[utoipa::path(
+    get, path = "/v1/disks/{name}/hours", tag = "disks", operation_id = "hours_of_disk",
+    params(("name" = String, Path, description = "The disk's name"), Hours),
+    responses((status = 200, body = Timeline), (status = "default", body = Error)),
+)]
+pub(super) async fn hours(
+    State(server): State<Arc<Server>>,
+    Which(name): Which<String>,
+    Parameters(Hours { from, to }): Parameters<Hours>,
+) -> Answer<Timeline> {
+    blocking(server, move |server| server.planner.disk_hours(&name, from, to)).await
 }
 
 /// The pattern of a disk's requests since the disk was attached.

@@ -61,8 +61,12 @@ pub(super) async fn change(
     Which(id): Which<u64>,
     Body(request): Body<SetRate>,
 ) -> Answer<Migration> {
-    blocking(server, move |server| server.moves.set_migration_rate(id, request.rate))
-        .await
+    blocking(server, move |server| {
+        let migration = server.moves.set_migration_rate(id, request.rate)?;
+        tried(server, &migration, "given another rate");
+        Ok(migration)
+    })
+    .await
 }
 
 /// Changes what must hold for the application while a disk moves. An empty guard
@@ -79,7 +83,12 @@ pub(super) async fn guard(
     Which(id): Which<u64>,
     Body(request): Body<AskGuard>,
 ) -> Answer<Migration> {
-    blocking(server, move |server| server.moves.set_migration_guard(id, &request)).await
+    blocking(server, move |server| {
+        let migration = server.moves.set_migration_guard(id, &request)?;
+        tried(server, &migration, "given another guard");
+        Ok(migration)
+    })
+    .await
 }
 
 /// Makes a migration stand still, over restarts too.
@@ -93,7 +102,12 @@ pub(super) async fn pause(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(server, move |server| server.moves.pause_migration(id)).await
+    blocking(server, move |server| {
+        let migration = server.moves.pause_migration(id)?;
+        tried(server, &migration, "paused");
+        Ok(migration)
+    })
+    .await
 }
 
 /// Makes a paused migration go on.
@@ -123,5 +137,16 @@ pub(super) async fn cancel(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Migration> {
-    blocking(server, move |server| server.moves.cancel_migration(id)).await
+    blocking(server, move |server| {
+        let migration = server.moves.cancel_migration(id)?;
+        tried(server, &migration, "cancelled");
+        Ok(migration)
+    })
+    .await
+}
+
+/// The planner sees whom it helps.
+fn tried(server: &Server, Migration { id, disk, from, to, .. }: &Migration, done: &str) {
+    let what = format!("move {id} of disk {disk} was {done}");
+    server.planner.tried_move([from, to], what);
 }

@@ -102,6 +102,8 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(disks::recover))
         .routes(routes!(disks::show, disks::remove))
         .routes(routes!(disks::stats))
+        .routes(routes!(disks::usual))
+        .routes(routes!(disks::hours))
         .routes(routes!(disks::attach, disks::detach))
         .routes(routes!(predictions::predict))
         .routes(routes!(storage_drs::show, storage_drs::change))

@@ -28,7 +28,12 @@ pub(super) async fn create(
     State(server): State<Arc<Server>>,
     Body(request): Body<CreatePolicy>,
 ) -> Answer<Policy> {
-    blocking(server, move |server| server.levels.create_policy(&request)).await
+    blocking(server, move |server| {
+        let policy = server.levels.create_policy(&request)?;
+        tried(server, &policy, "made");
+        Ok(policy)
+    })
+    .await
 }
 
 /// One policy.
@@ -54,5 +59,16 @@ pub(super) async fn remove(
     State(server): State<Arc<Server>>,
     Which(id): Which<u64>,
 ) -> Answer<Policy> {
-    blocking(server, move |server| server.levels.remove_policy(id)).await
+    blocking(server, move |server| {
+        let policy = server.levels.remove_policy(id)?;
+        tried(server, &policy, "removed");
+        Ok(policy)
+    })
+    .await
+}
+
+/// The planner sees whom it helps.
+fn tried(server: &Server, Policy { id, class, .. }: &Policy, done: &str) {
+    let what = format!("policy {id} of class {class} was {done}");
+    server.planner.tried_policy(class, what);
 }

@@ -26,6 +26,10 @@ pub(super) struct Asked {
     #[serde(default = "points")]
     #[param(default = 600, minimum = 1, maximum = 4000)]
     points: usize,
+    /// All points in windows of one length, that of the oldest: a percentile then means the
+    /// same at each of them.
+    #[serde(default)]
+    even: bool,
 }
 
 fn points() -> usize {
@@ -33,7 +37,8 @@ fn points() -> usize {
 }
 
 /// What a disk, a class or a datastore did over time, up to a day ago. The last ten minutes
-/// are known second by second; what is longer ago, in windows of 10 s, 60 s or 15 min.
+/// are known second by second; what is longer ago, in windows of 10 s, 60 s or 15 min. With
+/// `even` all windows have one length.
 #[utoipa::path(
     get, path = "/v1/timelines", tag = "status", operation_id = "timeline",
     params(Asked),
@@ -43,6 +48,6 @@ pub(super) async fn show(
     State(server): State<Arc<Server>>,
     Parameters(asked): Parameters<Asked>,
 ) -> Answer<Timeline> {
-    let Asked { of, from, to, points } = asked;
-    blocking(server, move |server| server.timeline(&of, from, to, points)).await
+    let Asked { of, from, to, points, even } = asked;
+    blocking(server, move |server| server.timeline(&of, [from, to], points, even)).await
 }

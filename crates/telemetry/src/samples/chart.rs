@@ -39,10 +39,34 @@ impl Samples {
     /// What something did between two moments (milliseconds since 1970), in `most` points at
     /// most. Nothing is known of more than a day ago.
     pub fn chart(&self, of: &Subject, from_ms: u64, to_ms: u64, most: usize) -> Columns {
+        self.drawn(of, [from_ms, to_ms], |timeline, from, to| {
+            timeline.points(from, to, most)
+        })
+    }
+
+    /// The same in windows of one length.
+    pub fn even_chart(
+        &self,
+        of: &Subject,
+        from_ms: u64,
+        to_ms: u64,
+        most: usize,
+    ) -> Columns {
+        self.drawn(of, [from_ms, to_ms], |timeline, from, to| {
+            timeline.even_points(from, to, most)
+        })
+    }
+
+    fn drawn(
+        &self,
+        of: &Subject,
+        ends_ms: [u64; 2],
+        draw: impl Fn(&Timeline, Nanos, Nanos) -> Vec<Point>,
+    ) -> Columns {
         let clock = Clock::new(self.epoch);
-        let (from, to) = (clock.of_daemon(from_ms), clock.of_daemon(to_ms));
+        let [from, to] = ends_ms.map(|ms| clock.of_daemon(ms));
         let table = lock(&self.table);
-        let points = table.timeline(of).map(|it| it.points(from, to, most));
+        let points = table.timeline(of).map(|it| draw(it, from, to));
         drop(table);
         columns(&points.unwrap_or_default(), &clock)
     }

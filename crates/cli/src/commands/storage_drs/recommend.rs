@@ -190,6 +190,8 @@ mod tests {
                 over: vec![OverBound::Space, OverBound::Latency],
                 settling: false,
                 maintenance: false,
+                shares_room_with: Vec::new(),
+                trend: None,
             }],
             moves: vec![RecommendedMove {
                 disk: "db".into(),

@@ -87,7 +87,7 @@ impl Disk {
 
 impl Inventory {
     /// The other datastores that have their room from where this one has it.
-    pub(super) fn mates(&self, at: usize) -> impl Iterator<Item = usize> {
+    pub fn mates(&self, at: usize) -> impl Iterator<Item = usize> {
         let room = |at: usize| self.datastores[at].shared_room;
         let others = (0..self.datastores.len()).filter(move |other| *other != at);
         others.filter(move |other| share_room(room(at), room(*other)))

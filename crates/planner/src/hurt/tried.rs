@@ -1,0 +1,129 @@
+//! What somebody did for disks that are hurt, and whom it has helped.
+
+use std::collections::{HashMap, HashSet};
+
+use sterna_core::hurt::{Effect, Hurt, State};
+use sterna_core::measure::Summary;
+use sterna_core::{DiskId, Nanos};
+use sterna_os::lock;
+
+use super::words::{span, time};
+use super::{as_hurt, mean};
+use crate::Planner;
+
+/// What each disk did in the last step, and what is promised to it.
+type Did = [(DiskId, Summary, Option<Nanos>)];
+
+impl Planner {
+    /// Somebody did something about a policy of a class: `policy 5 of class batch was made`.
+    pub fn tried_policy(&self, class: &str, what: String) {
+        let snapshot = self.levels.snapshot();
+        let Ok(disks) = self.storage.store.disks() else { return };
+        let mut built_in = snapshot.entries().filter(|entry| entry.is_built_in());
+        let is_built_in = built_in.any(|entry| entry.record.name == class);
+        // Copies are everywhere.
+        let its = |disk: DiskId| {
+            let entry = snapshot.class_of(disk);
+            is_built_in || entry.is_some_and(|entry| entry.record.name == class)
+        };
+        let there = disks.iter().filter(|disk| its(disk.id));
+        let datastores: HashSet<&str> =
+            there.map(|disk| disk.datastore.as_str()).collect();
+        self.tried(&datastores, what);
+    }
+
+    /// Somebody did something about a move: `move 7 of disk db was paused`.
+    pub fn tried_move(&self, ends: [&str; 2], what: String) {
+        self.tried(&HashSet::from(ends), what);
+    }
+
+    /// Something was done that may help the disks of these datastores.
+    fn tried(&self, datastores: &HashSet<&str>, what: String) {
+        let Ok(disks) = self.storage.store.disks() else { return };
+        let is_there = |id: DiskId| {
+            let disk = disks.iter().find(|disk| disk.id == id);
+            disk.is_some_and(|disk| datastores.contains(disk.datastore.as_str()))
+        };
+        let watches = lock(&self.hurt.watches);
+        let (hurt, slower) = (watches.hurt(), watches.slower());
+        drop(watches);
+        let slower = slower.iter().map(|(disk, one)| (*disk, as_hurt(one)));
+        let ailing = hurt.into_iter().chain(slower);
+        let ailing = ailing.filter(|(disk, _)| is_there(*disk));
+        let ailing: Vec<_> = ailing.map(|(disk, hurt)| (disk, hurt.took)).collect();
+        lock(&self.hurt.deeds).note(self.hurt.now(), what, ailing);
+    }
+
+    /// What is to be said of what was done.
+    pub(super) fn effects(
+        &self,
+        now: Nanos,
+        did: &Did,
+        hurt: &[(DiskId, Hurt)],
+        slower: &[(DiskId, Hurt)],
+    ) -> Vec<Effect> {
+        let ailing: HashSet<DiskId> =
+            hurt.iter().chain(slower).map(|(disk, _)| *disk).collect();
+        let takes: HashMap<DiskId, Nanos> =
+            did.iter().filter_map(|(disk, did, _)| Some((*disk, mean(did)?))).collect();
+        lock(&self.hurt.deeds).step(now, |disk| State {
+            ails: ailing.contains(&disk),
+            takes: takes.get(&disk).copied(),
+        })
+    }
+}
+
+/// Whom something has helped that was done, or not yet.
+pub(super) fn effect(one: &Effect) -> String {
+    let Effect { what, ago, before, now, helped, .. } = one;
+    if !helped {
+        return not_yet(what, *ago, *before, *now);
+    }
+    let before = before.map_or("they hung".into(), time);
+    let now = time(now.unwrap_or_default());
+    format!(
+        "it has helped: requests take {now}, before {before}. {} ago {what}",
+        span(*ago)
+    )
+}
+
+/// Something was done, and the disk is still as it is.
+pub(super) fn not_yet(
+    what: &str,
+    ago: Nanos,
+    before: Option<Nanos>,
+    now: Option<Nanos>,
+) -> String {
+    let now = now.map_or("hang".into(), |took| format!("take {}", time(took)));
+    let before = before.map_or("they hung".into(), time);
+    let ago = span(ago);
+    format!("it has not helped yet: requests {now}, before {before}. {ago} ago {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_says_whom_it_has_helped_or_that_it_has_not_yet() {
+        let helped = Effect {
+            what: "policy 5 of class batch was made".into(),
+            ago: Nanos::from_secs(40),
+            disk: DiskId(1),
+            before: Some(Nanos::from_micros(15_400)),
+            now: Some(Nanos::from_micros(3_100)),
+            helped: true,
+        };
+        assert_eq!(
+            effect(&helped),
+            "it has helped: requests take 3.1 ms, before 15.4 ms. 40 s ago policy 5 of class \
+             batch was made"
+        );
+        let not = Effect { now: None, helped: false, ..helped };
+        assert_eq!(
+            effect(&not),
+            "it has not helped yet: requests hang, before 15.4 ms. 40 s ago policy 5 of \
+             class batch was made"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+// Room of datastores: how fast one fills up, who shares its room, and what would help.
+import type { Datastore, Disk, JudgedDatastore, SpaceTrend } from "../api/wire.ts";
+import { command } from "./quote.ts";
+import { bytes, span } from "./units.ts";
+
+/** What is full within a day is something to look at, whatever part is taken. */
+const PRESSING_S = 86_400;
+/** Bytes per hour below which a datastore counts as even. */
+const LITTLE = 2 ** 20;
+
+/** `fills up by 2.00 GiB an hour (over the last 3 h 00 min): full in 9 h 30 min`; nothing while that is not known. */
+export function fills(trend: SpaceTrend | null | undefined): string | null {
+  if (!trend) return null;
+  const hourly = trend.bytes_per_second * 3600;
+  const over = `over the last ${span(trend.over_s)}`;
+  if (Math.abs(hourly) < LITTLE) return `neither fills up nor empties (${over})`;
+  if (hourly < 0) return `empties by ${bytes(-hourly)} an hour (${over})`;
+  const full = typeof trend.full_in_s === "number" ? `: full in ${span(trend.full_in_s)}` : "";
+  return `fills up by ${bytes(hourly)} an hour (${over})${full}`;
+}
+
+/** Whether it will be full within a day. */
+export function isPressing(one: JudgedDatastore): boolean {
+  return (one.trend?.full_in_s ?? Infinity) < PRESSING_S;
+}
+
+/** `shares the file system of old and new`; nothing if its room is its own. */
+export function shared(one: Pick<JudgedDatastore, "shares_room_with">): string | null {
+  const mates = one.shares_room_with ?? [];
+  if (mates.length === 0) return null;
+  const names = mates.length === 1 ? mates[0] : `${mates.slice(0, -1).join(", ")} and ${mates.at(-1)}`;
+  return `shares the file system of ${names}: what one takes is gone for all`;
+}
+
+/** A disk that would better be elsewhere. */
+export interface Remedy {
+  disk: string;
+  to: string;
+  bytes: number;
+  /** Whether its going is enough for the bound. */
+  isEnough: boolean;
+}
+
+/** What there is, as a remedy needs it. */
+export interface Places {
+  disks: Iterable<Disk>;
+  datastores: Datastore[];
+  judged: JudgedDatastore[];
+  /** The part of a datastore's room that may be taken. */
+  space: number;
+}
+
+/**
+ * The smallest disk whose going is enough, else the largest that fits anywhere, and where it fits
+ * best below the bound. A datastore that shares the room takes nothing off it.
+ */
+export function remedy(name: string, { disks, datastores, judged, space }: Places): Remedy | null {
+  const its = datastores.find((one) => one.name === name);
+  if (!its?.capacity || typeof its.free !== "number") return null;
+  const mates = new Set(judged.find((one) => one.datastore === name)?.shares_room_with ?? []);
+  const needed = its.capacity * (1 - space) - its.free;
+  const rooms = datastores
+    .filter((one) => one.name !== name && !mates.has(one.name) && !one.maintenance && !one.problem && one.capacity && typeof one.free === "number")
+    .map((one) => ({ to: one.name, room: one.free! - one.capacity! * (1 - space) }))
+    .sort((a, b) => b.room - a.room);
+  const [best] = rooms;
+  if (!best) return null;
+  const fitting = [...disks]
+    .filter((disk) => disk.datastore === name && !disk.migration)
+    .map((disk) => ({ disk: disk.name, bytes: disk.allocated ?? disk.size }))
+    .filter((one) => one.bytes > 0 && one.bytes <= best.room)
+    .sort((a, b) => a.bytes - b.bytes);
+  const enough = fitting.find((one) => one.bytes >= needed);
+  const found = enough ?? fitting.at(-1);
+  return found ? { ...found, to: best.to, isEnough: enough !== undefined } : null;
+}
+
+/** What would help, and the page on which it is tried. */
+export function remedyWords(name: string, found: Remedy | null): { text: string; link: string } {
+  if (!found) return { text: `no disk of it fits on another datastore; a plan says what holds each: \`${command("plan", "evacuate", name, "--dry-run")}\``, link: "#/plans" };
+  const enough = found.isEnough ? "then it is within its bound" : "that is not enough for its bound, but no other disk that fits is larger";
+  return { text: `move ${found.disk} (${bytes(found.bytes)}) to ${found.to}: ${enough}`, link: `#/whatif?disk=${encodeURIComponent(found.disk)}&to=${encodeURIComponent(found.to)}` };
+}

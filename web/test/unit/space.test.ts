@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Datastore, Disk, JudgedDatastore } from "../../src/api/wire.ts";
+import { attention } from "../../src/model/attention.ts";
+import { fills, isPressing, remedy, remedyWords, shared } from "../../src/model/space.ts";
+
+const GIB = 2 ** 30;
+const store = (name: string, free: number, more = {}) => ({ name, capacity: 1000 * GIB, free: free * GIB, maintenance: false, problem: null, ...more }) as Datastore;
+const disk = (name: string, gib: number, datastore = "slow") => ({ name, datastore, size: gib * GIB, allocated: gib * GIB, migration: null }) as Disk;
+const judged = (datastore: string, more = {}) => ({ datastore, load: { taken: 0.9, p95_us: null }, outstanding: 0, over: [], settling: false, maintenance: false, shares_room_with: [], trend: null, ...more }) as JudgedDatastore;
+
+test("a datastore says how fast it fills up, and when it is full", () => {
+  const trend = { bytes_per_second: (2 * GIB) / 3600, over_s: 10_800, full_in_s: 34_200 };
+  assert.equal(fills(trend), "fills up by 2.00 GiB an hour (over the last 3 h 00 min): full in 9 h 30 min");
+  assert.equal(fills({ ...trend, bytes_per_second: -GIB / 3600, full_in_s: null }), "empties by 1.00 GiB an hour (over the last 3 h 00 min)");
+  assert.equal(fills({ ...trend, bytes_per_second: 3, full_in_s: null }), "neither fills up nor empties (over the last 3 h 00 min)");
+  assert.equal(fills(null), null);
+  assert.ok(isPressing(judged("slow", { trend })) && !isPressing(judged("slow")));
+});
+
+test("datastores on one file system say so", () => {
+  assert.equal(shared({ shares_room_with: ["old"] }), "shares the file system of old: what one takes is gone for all");
+  assert.match(shared({ shares_room_with: ["a", "b", "c"] })!, /of a, b and c:/);
+  assert.equal(shared({ shares_room_with: [] }), null);
+});
+
+test("the smallest disk that is enough goes where there is most room, and not to what shares the room", () => {
+  const datastores = [store("slow", 100), store("twin", 900), store("fast", 600), store("away", 950, { problem: "gone" }), store("shut", 950, { maintenance: true })];
+  const places = { datastores, disks: [disk("small", 50), disk("right", 120), disk("large", 300), disk("there", 1, "fast")], judged: [judged("slow", { shares_room_with: ["twin"] })], space: 0.8 };
+  assert.deepEqual(remedy("slow", places), { disk: "right", bytes: 120 * GIB, to: "fast", isEnough: true });
+  const little = { ...places, disks: [disk("small", 50)] };
+  assert.equal(remedy("slow", little)?.isEnough, false);
+  assert.equal(remedy("slow", { ...places, disks: [disk("huge", 800)] }), null);
+  assert.equal(remedyWords("slow", remedy("slow", places)).link, "#/whatif?disk=right&to=fast");
+  assert.match(remedyWords("slow", null).text, /sterna plan evacuate slow --dry-run/);
+});
+
+test("room that is gone within a day is something to look at before the bound is reached", () => {
+  const trend = { bytes_per_second: GIB, over_s: 3600, full_in_s: 3600 };
+  const items = attention([], [], [judged("slow", { trend }), judged("fast")], 0, new Map());
+  assert.deepEqual(items.map((item) => item.about), ["datastore slow"]);
+  assert.match(items[0]!.text, /90% of its room is taken; fills up by .*: full in 1 h 00 min/);
+  assert.equal(items[0]!.remedy?.link, "#/plans");
+});
