@@ -192,6 +192,26 @@ fn cancelled_under_load_the_source_has_everything() {
 }
 
 #[test]
+fn a_cancel_does_not_wait_until_the_guest_has_nothing_under_way() {
+    let stage = Stage::new();
+    let slow = stage.scratch.dir("slow");
+    let location = format!("{} --shape iops=250,latency=5ms", slow.display());
+    stage.datastore("slow", location);
+    stage.daemon.sterna("disk create a --size 16M --on slow").ok();
+    let mut checker = stage.checker("a", &Options::hard(8));
+    checker.wait_for_intervals(2);
+    for _ in 0..3 {
+        let id = stage.daemon.migrate("a --to there --no-verify");
+        let began = Instant::now();
+        stage.daemon.cancel(id);
+        let took = began.elapsed();
+        assert!(took < seconds(10), "the cancel took {took:?}");
+        checker.wait_for_intervals(2);
+    }
+    checker.finish_and_verify();
+}
+
+#[test]
 fn there_and_back_and_there_again() {
     let stage = Stage::new();
     stage.disk("a", 64 * MIB);

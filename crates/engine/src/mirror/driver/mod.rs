@@ -374,7 +374,11 @@ fn sector(core: &Core, images: [u16; 2]) -> u64 {
 
 impl Driver for MirrorDriver {
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, number: u32) {
-        if let Some(request) = self.name(core, number) {
+        if self.ended == Some(MirrorEnd::Cancelled) {
+            // Nothing is mirrored any more. Beside a guest that always has something under
+            // way the mirror would never come to rest.
+            core.carry_out(cx, number, self.source, u64::from(number));
+        } else if let Some(request) = self.name(core, number) {
             self.tell(core, cx, Event::Arrived(request));
         }
     }
