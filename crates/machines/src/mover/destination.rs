@@ -5,6 +5,7 @@
 //! destination exists, is no file of Sterna's, and is not sealed; and it does again what was to
 //! be done.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use sterna_api::Error;
 use sterna_core::mover::{Removed, Words};
 use sterna_engine::datastore::Known;
 use sterna_moves::first_allowance;
-use sterna_state::{OurDisk, VmMoveKind, VmMoveRecord};
+use sterna_state::{OurDisk, Reach, VmMoveKind, VmMoveRecord};
 use sterna_telemetry::figures::Watch;
 
 use super::Driver;
@@ -121,6 +122,14 @@ impl Driver {
         let made = files::made(&file);
         if self.record.destination_file == Some(made) {
             return Ok(());
+        }
+        if matches!(self.reach, Reach::Libvirt { .. }) {
+            // Of a file that libvirt has made, nobody has kept the name.
+            let keep =
+                |record: &VmMoveRecord| files::keep_name(Path::new(&record.destination));
+            let kept = self.ask(MAKING, keep).ok_or_else(|| self.silent())?;
+            let to = &self.record.to;
+            kept.map_err(|error| format!("cannot make {to} durable: {error}"))?;
         }
         let stored = self.machines.storage.store.vm_move_made(self.record.id, made);
         stored.map_err(|error| self.not_recorded(&error))?;

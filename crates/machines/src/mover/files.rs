@@ -55,10 +55,29 @@ pub(super) fn made(file: &FileIdentity) -> MadeFile {
 }
 
 /// Makes the file, which must not be there: raw images have their size, others are to
-/// be filled.
+/// be filled. Its name is durable then.
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
+) -> Result<Made, Error> {
+    make_and(record, qemu, keep_name)
+}
+
+/// Makes the name of a new file durable: QEMU makes what is in it so, and a power loss after
+/// the switch-over could take a disk by its name.
+pub(super) fn keep_name(path: &Path) -> std::io::Result<()> {
+    let directory = File::open(path.parent().unwrap_or(Path::new(".")))?;
+    match directory.sync_all() {
+        // Some file systems of servers do not know that of a directory.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+fn make_and(
+    record: &VmMoveRecord,
+    qemu: Option<(u32, u32)>,
+    keep_name: impl FnOnce(&Path) -> std::io::Result<()>,
 ) -> Result<Made, Error> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
@@ -71,19 +90,18 @@ pub(super) fn make(
         new.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     // Whatever our umask is. Some file systems know no modes.
     let _ = file.set_permissions(Permissions::from_mode(mode));
-    let mut thick = false;
-    if record.format == "raw" {
+    let size = || {
         let full = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
-        thick = match give_size(&file, record.size, full) {
-            Ok(thick) => thick,
-            Err(error) => {
-                // It is ours, and of no use to anybody.
-                let known = FileIdentity::of(&file).map(Known::File);
-                let _ = known.and_then(|known| remove_known(Path::new(path), &known));
-                return Err(failed(error));
-            }
-        };
-    }
+        let is_raw = record.format == "raw";
+        if is_raw { give_size(&file, record.size, full) } else { Ok(false) }
+    };
+    let sized = size().and_then(|thick| keep_name(Path::new(path)).map(|()| thick));
+    let thick = sized.map_err(|error| {
+        // It is ours, and of no use to anybody.
+        let known = FileIdentity::of(&file).map(Known::File);
+        let _ = known.and_then(|known| remove_known(Path::new(path), &known));
+        failed(error)
+    })?;
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {
         // Without the right to do so, QEMU must be able to open it as it is.
@@ -256,6 +274,24 @@ mod tests {
         std::fs::write(&record.destination, "somebody's").unwrap();
         assert_eq!(remove(&record, made), Ok(Removed::Another));
         assert_eq!(std::fs::read(&record.destination).unwrap(), b"somebody's");
+    }
+
+    #[test]
+    fn a_file_is_made_only_if_its_name_is_made_durable() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut record = record(directory.path());
+        for format in ["raw", "qcow2"] {
+            record.format = format.into();
+            let fails = |path: &Path| {
+                assert_eq!(path, Path::new(&record.destination));
+                assert!(path.exists(), "there is a name to keep");
+                Err(std::io::ErrorKind::Other.into())
+            };
+            assert!(make_and(&record, None, fails).is_err());
+            assert!(is_free(&record).is_ok(), "it is of no use");
+            let known = make(&record, None).unwrap().known;
+            assert_eq!(remove(&record, known), Ok(Removed::Gone));
+        }
     }
 
     #[test]
