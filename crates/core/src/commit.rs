@@ -67,9 +67,9 @@ pub enum Stated {
 pub enum Written {
     /// It is durable.
     Durable,
-    /// The file says what it said before.
+    /// The file says what it said before, and the write is not on its way any more.
     Absent,
-    /// A crash might find either.
+    /// A crash might find either, whatever is read now.
     Unclear,
 }
 

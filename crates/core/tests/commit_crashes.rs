@@ -13,9 +13,9 @@
 //!
 //! **Where the model is kinder than the world.** A record that was written durably is there
 //! until it is overwritten or removed: no medium loses it later, and no directory loses a
-//! name that was made durable. A record that is read as it was before is not on its way to the
-//! medium any more ([`Fault::AbsentIsALie`] is what would come of the contrary). A record
-//! that cannot be read is no other one later. A record is of this switch-over, or of one that
+//! name that was made durable. A write that was refused for want of room is not on its way to
+//! the medium any more; each other one that failed may be, though the record is read as it was
+//! before, until a later write is durable. A record that cannot be read is no other one later. A record is of this switch-over, or of one that
 //! has nothing to do with it: what its bytes say is `commit::record`'s own test. SQLite keeps
 //! what it has made durable. That fences are durable, and which image a recovery without a
 //! state takes, is not in here; nor are operators who edit files.
@@ -114,8 +114,8 @@ enum Fault {
     FencesUnasked,
     /// A file that is there is taken to have a durable name.
     LeavesTheName,
-    /// A record that is read as it was before gets onto the medium all the same.
-    AbsentIsALie,
+    /// A write that failed is taken for absent because the record is read as it was before.
+    TakesUnreadForAbsent,
 }
 
 /// How a write to the state may end, and whether the daemon hears of its success.
@@ -362,13 +362,18 @@ impl World {
 
     /// How a write of the record may end, and where it is then. One that brings what is
     /// on the medium already changes nothing there, however far it gets.
-    fn writes(&self, new: Record, fault: Fault) -> [(Kept<Record>, Written); 5] {
+    fn writes(&self, new: Record, fault: Fault) -> [(Kept<Record>, Written); 6] {
         let old = self.record;
         let torn = if old.medium == new { new } else { Record::Nothing };
-        let lie = if fault == Fault::AbsentIsALie { new } else { old.medium };
+        let unread = match fault {
+            Fault::TakesUnreadForAbsent => Written::Absent,
+            _ => Written::Unclear,
+        };
         [
             (Kept { read: new, medium: new }, Written::Durable),
-            (Kept { medium: lie, ..old }, Written::Absent),
+            (old, Written::Absent),
+            // A server has the write still, and does it later.
+            (Kept { medium: new, ..old }, unread),
             (Kept { read: new, ..old }, Written::Unclear),
             (Kept { read: new, medium: new }, Written::Unclear),
             (Kept { read: new, medium: torn }, Written::Unclear),
@@ -460,8 +465,8 @@ fn the_model_finds_a_record_whose_name_is_not_durable() {
 }
 
 #[test]
-fn a_record_that_is_absent_and_comes_later_would_lose_writes() {
-    finds(Fault::AbsentIsALie);
+fn the_model_finds_a_write_that_comes_later_and_is_taken_for_absent() {
+    finds(Fault::TakesUnreadForAbsent);
 }
 
 fn finds(fault: Fault) {

@@ -38,15 +38,13 @@ impl Daemon {
             let handle = self.storage.new_handle(record);
             lock(&self.storage.handles).insert(handle.name().to_owned(), handle.clone());
         }
-        for migration in self.storage.store.migrations()? {
-            if !migration.step.ended() {
-                // Where the disk is served, it is tried once more, and then tells.
-                let migration = self.moves.settle(&migration).unwrap_or_else(|error| {
-                    tracing::error!(migration = migration.id, %error, "not settled");
-                    migration
-                });
-                self.moves.job_of(&migration);
-            }
+        for migration in self.storage.store.open_migrations()? {
+            // Where the disk is served, it is tried once more, and then tells.
+            let migration = self.moves.settle(&migration).unwrap_or_else(|error| {
+                tracing::error!(migration = migration.id, %error, "not settled");
+                migration
+            });
+            self.moves.job_of(&migration);
         }
         let deadline = Instant::now() + STRAGGLERS;
         let (done, up) = mpsc::channel::<()>();

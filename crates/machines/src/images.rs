@@ -91,8 +91,8 @@ impl Machines {
         }
         let (store, name) = (&self.storage.store, handle.name());
         let disk = store.disks()?.into_iter().find(|disk| disk.datastore == name);
-        let moves = store.migrations()?;
-        let under_way = moves.into_iter().find(|it| !it.step.ended() && it.is_on(name));
+        let open = store.open_migrations()?;
+        let under_way = open.into_iter().find(|it| it.is_on(name));
         let whole = match (disk, under_way) {
             (Some(disk), _) => Whole::Disk(disk.name),
             (None, Some(one)) => Whole::Moving(one.id),

@@ -16,10 +16,10 @@ use std::time::Duration;
 use sterna_api::Error;
 use sterna_core::Nanos;
 use sterna_core::mover::{
-    AGAIN, Action, Copy as Known, Event, Mover, MoverStep as At, Notice, Owner, Place,
+    AGAIN, Action, Copy as Copied, Event, Mover, MoverStep as At, Notice, Owner, Place,
     Setup, Wishes,
 };
-use sterna_engine::FileIdentity;
+use sterna_engine::datastore::Known;
 use sterna_moves::GuardRunner;
 use sterna_os::lock;
 use sterna_qemu::{Copy, Export, Place as To, Stats, VmHandle};
@@ -61,8 +61,11 @@ struct Driver {
     done: u64,
     /// Bytes that it was to copy, as far as it has said.
     total: u64,
-    /// What the destination's file is known by, once it is known to be ours.
-    file: Option<FileIdentity>,
+    /// What the destination's file is known by, once it is known to be ours: in the process
+    /// that has made it by all that is known of a file, and later by what is recorded.
+    file: Option<Known>,
+    /// A file has the destination's name, and nothing says whether that is the copy.
+    is_unknown: bool,
     /// Who asks the destination's file system.
     asker: Asker,
     /// Whether response times are counted for this move alone.
@@ -103,8 +106,8 @@ fn setup_of(record: &VmMoveRecord, reach: &Reach, resumed: bool) -> Setup {
     };
     // After a release was given up, a file of that name is its user's.
     let copy = match record.kind {
-        VmMoveKind::Release(_) if step == At::Ended => Known::NotOurs,
-        _ => Known::Unknown,
+        VmMoveKind::Release(_) if step == At::Ended => Copied::NotOurs,
+        _ => Copied::Unknown,
     };
     Setup {
         owner: match reach {
@@ -154,6 +157,8 @@ impl Driver {
             watch: Watch::new(record.application),
             tidies: false,
             one,
+            file: files::recorded(&record),
+            is_unknown: false,
             record,
             copy,
             pace: Pace::default(),
@@ -161,7 +166,6 @@ impl Driver {
             last: None,
             done: 0,
             total: 0,
-            file: None,
             asker: Asker::default(),
             counts_times: false,
             is_deaf: false,

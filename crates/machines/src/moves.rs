@@ -293,6 +293,7 @@ pub(super) fn new_move(
         source_file: None,
         to: String::new(),
         destination: String::new(),
+        destination_file: None,
         rate,
         guard,
         step: Step::Created,

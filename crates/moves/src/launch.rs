@@ -295,10 +295,10 @@ impl Moves {
     /// Says whether all of that was seen: some may be taken up only now.
     pub fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<bool> {
         let mut all = true;
-        for record in self.migration_records()? {
+        for record in self.open_migration_records()? {
             let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
             let there = [&record.from.datastore, &record.to.datastore];
-            if !waits || record.step.ended() || !there.iter().any(|it| *it == name) {
+            if !waits || !there.iter().any(|it| *it == name) {
                 continue;
             }
             let Some(job) = self.job(record.id) else {

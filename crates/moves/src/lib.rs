@@ -437,8 +437,8 @@ impl Moves {
 
     /// The migration of a disk that has not ended.
     pub fn migration_of(&self, disk: DiskId) -> Result<Option<MigrationRecord>> {
-        let all = self.storage.store.migrations()?;
-        Ok(all.into_iter().find(|one| one.disk == disk && !one.step.ended()))
+        let open = self.storage.store.open_migrations()?;
+        Ok(open.into_iter().find(|one| one.disk == disk))
     }
 
     /// Whether a migration has a job, which it has until it has ended.

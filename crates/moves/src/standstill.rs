@@ -64,6 +64,12 @@ impl Moves {
         Ok(all.into_iter().map(|record| self.up_to_date(record)).collect())
     }
 
+    /// Those that have not ended, which are few, however many there were.
+    pub fn open_migration_records(&self) -> Result<Vec<MigrationRecord>, StoreError> {
+        let open = self.storage.store.open_migrations()?;
+        Ok(open.into_iter().map(|record| self.up_to_date(record)).collect())
+    }
+
     /// Why a migration stands still, for people: it was paused, or it cannot be
     /// taken up after a restart.
     pub fn standstill(&self, record: &MigrationRecord) -> Option<Pause> {

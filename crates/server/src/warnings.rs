@@ -159,10 +159,7 @@ impl Server {
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
     ) -> Result<()> {
-        for migration in self.moves.migration_records()? {
-            if migration.step.ended() {
-                continue;
-            }
+        for migration in self.moves.open_migration_records()? {
             counts.migrations += 1;
             if let Some(unended) = self.moves.unended(migration.id) {
                 warnings.push(unended);

@@ -30,3 +30,13 @@ impl From<FileFacts> for KnownFile {
         KnownFile { number, made, size, modified }
     }
 }
+
+/// What a file is known by that was made for a copy; what is in it changes all the time.
+/// (The number of its file system is another one after a reboot, so it is not kept.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeFile {
+    /// Its number in its file system.
+    pub number: u64,
+    /// When it was made, in nanoseconds since 1970; 0 if its file system does not say.
+    pub made: u64,
+}

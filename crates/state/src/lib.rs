@@ -89,7 +89,7 @@ pub use fingerprints::FingerprintRecord;
 pub use forecast::Forecast;
 pub use history::{DiskHour, HistoryFile};
 pub use kept_hours::KeptHour;
-pub use known_file::KnownFile;
+pub use known_file::{KnownFile, MadeFile};
 pub use ledger::{Change, Ledger, LocalLedger};
 pub use migrations::{Blame, FoundInImages, MigrationRecord, Pause, Place};
 pub use plans::{

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sterna_api::{Application, Guard, Report};
 
-use super::{Ending, KnownFile, Step, VmMoveKind};
+use super::{Ending, KnownFile, MadeFile, Step, VmMoveKind};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
 
 /// A move, as the state knows it.
@@ -37,6 +37,9 @@ pub struct VmMoveRecord {
     pub to: String,
     /// Its image there; known once the move has its number.
     pub destination: String,
+    /// The file of that image, once it was made for this move. Nothing if that is no file,
+    /// or if an older Sterna has made it.
+    pub destination_file: Option<MadeFile>,
     /// The limit of the copy, bytes per second.
     pub rate: Option<u64>,
     /// What must hold meanwhile.
@@ -88,6 +91,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
         source_file: from_json(row, "source_file")?,
         to: row.get("to_datastore")?,
         destination: row.get("to_image")?,
+        destination_file: from_json(row, "destination_file")?,
         rate: optional("rate")?,
         guard: from_json(row, "guard")?,
         step: parsed(row, "step")?,
@@ -315,6 +319,12 @@ impl Store {
                 _ => advance(transaction, id, Step::Switching).map(|()| true),
             }
         })
+    }
+
+    /// Its destination is this file, and no other one that may have its name later.
+    pub fn vm_move_made(&self, id: u64, file: MadeFile) -> Result<(), StoreError> {
+        let sql = "UPDATE vm_moves SET destination_file = ?1 WHERE id = ?2";
+        self.set(id, sql, Some(to_json(&file)))
     }
 
     /// Somebody wants it to be given up.

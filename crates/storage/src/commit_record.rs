@@ -7,8 +7,9 @@
 //! of a commit.
 //!
 //! **Failure cases.** A write that fails leaves the file as it was if that is what is read
-//! afterwards, because a write is in the page cache before it is on the medium; otherwise
-//! nobody knows. A file that is damaged, or of a version that is not known, says nothing,
+//! afterwards, and if the file system has refused the write because it has no room, or takes
+//! no writes. After any other error nobody knows: on a server (NFS, FUSE) a write that was not
+//! answered may come to the medium later, though the file is read as it was. A file that is damaged, or of a version that is not known, says nothing,
 //! and the source is the truth: a switch-over by a newer Sterna is not taken up by an older
 //! one (whose database refuses before).
 
@@ -83,11 +84,8 @@ impl CommitRecord {
         let put = self.put(says);
         let written = match (&put, says) {
             (Ok(()), _) => Written::Durable,
-            // What is read is what was there, so nothing is on its way.
-            (Err(_), Says::Committed) if matches!(self.found(), Ok(Found::Prepared)) => {
-                Written::Absent
-            }
-            (Err(_), _) => Written::Unclear,
+            (Err(error), Says::Committed) => after(error, self.found().ok()),
+            (Err(_), Says::Prepared) => Written::Unclear,
         };
         (written, put)
     }
@@ -96,6 +94,17 @@ impl CommitRecord {
         let mut block = [0; BLOCK];
         block[..LEN].copy_from_slice(&self.key.record(says));
         self.file.write_all_at(&block, 0)
+    }
+}
+
+/// What became of a commit's write that failed so, by what the record says now. One that was
+/// refused, and that nobody reads, is not on its way; one that was not answered may be.
+fn after(error: &io::Error, found: Option<Found>) -> Written {
+    let is_refused =
+        matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EROFS));
+    match found {
+        Some(Found::Prepared) if is_refused => Written::Absent,
+        _ => Written::Unclear,
     }
 }
 
@@ -176,6 +185,33 @@ mod tests {
         CommitRecord::prepare(&path, Key { attempt: 3, ..KEY }).unwrap();
         assert_eq!(found(&path, KEY), Found::Nothing);
         assert_eq!(path.metadata().unwrap().len(), BLOCK as u64);
+    }
+
+    #[test]
+    fn a_write_is_absent_only_if_it_was_refused_and_nobody_reads_it() {
+        let error = io::Error::from_raw_os_error;
+        for refused in [libc::ENOSPC, libc::EDQUOT, libc::EROFS] {
+            let refused = error(refused);
+            assert_eq!(after(&refused, Some(Found::Prepared)), Written::Absent);
+            for found in [None, Some(Found::Nothing), Some(Found::Committed)] {
+                assert_eq!(after(&refused, found), Written::Unclear, "{found:?}");
+            }
+        }
+        // On a server it may come to the medium later.
+        for unanswered in [libc::EIO, libc::ETIMEDOUT, libc::EINTR, libc::ESTALE] {
+            let found = Some(Found::Prepared);
+            assert_eq!(after(&error(unanswered), found), Written::Unclear);
+        }
+    }
+
+    #[test]
+    fn a_write_that_fails_and_is_not_refused_leaves_it_unclear_though_nobody_reads_it() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join("3.commit");
+        CommitRecord::prepare(&path, KEY).unwrap();
+        let record = CommitRecord { file: File::open(&path).unwrap(), key: KEY };
+        assert_eq!(record.write(Says::Committed).0, Written::Unclear, "only to be read");
+        assert_eq!(record.found().unwrap(), Found::Prepared);
     }
 
     #[test]

@@ -115,8 +115,8 @@ impl Storage {
             let hint = "move its disks away (`sterna migrate`) or remove them first";
             return Err(Error::in_use(message).hint(hint));
         }
-        for migration in self.store.migrations()? {
-            if !migration.step.ended() && migration.is_on(name) {
+        for migration in self.store.open_migrations()? {
+            if migration.is_on(name) {
                 let id = migration.id;
                 let message = format!("datastore {name} is used by migration {id}");
                 let hint =

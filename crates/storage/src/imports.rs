@@ -81,9 +81,8 @@ impl Storage {
             let hint = format!("see `sterna disk show {}`", owner.name);
             return Err(Error::in_use(message).hint(hint));
         }
-        let mut migrations = self.store.migrations()?.into_iter();
-        let into = migrations.find(|one| !one.step.ended() && one.has(datastore, file));
-        match into {
+        let mut migrations = self.store.open_migrations()?.into_iter();
+        match migrations.find(|one| one.has(datastore, file)) {
             Some(one) => {
                 let message = format!("{asked} is used by migration {}", one.id);
                 Err(Error::in_use(message).hint("wait for the migration, or cancel it"))

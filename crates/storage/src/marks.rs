@@ -117,9 +117,10 @@ fn expected(store: &Store, datastore: &str) -> Result<Vec<Expected>, StoreError>
     let mut all: Vec<Expected> = disks
         .map(|it| Expected { file: it.image, disk: it.id, generation: it.generation })
         .collect();
-    let copies = store.migrations()?.into_iter().filter(|it| {
-        !it.step.ended() && it.to.datastore == datastore && !it.to.image.is_empty()
-    });
+    let copies = store
+        .open_migrations()?
+        .into_iter()
+        .filter(|it| it.to.datastore == datastore && !it.to.image.is_empty());
     all.extend(copies.map(|it| Expected {
         file: it.to.image,
         disk: it.disk,

@@ -272,7 +272,7 @@ impl Storage {
                 format!("disk {name}, which is being created on datastore {datastore}");
             all.push(Precious { what, disk: None, ground });
         }
-        for one in self.store.migrations()?.into_iter().filter(|it| !it.step.ended()) {
+        for one in self.store.open_migrations()? {
             let to = &one.to.datastore;
             let Some(ground) = of_device(to).filter(|_| Some(&**to) != but_on) else {
                 continue;

@@ -18,16 +18,22 @@
 //! has compared it. A disk's place that does not answer cannot show a tracer: the disk has
 //! data there, or is as empty as the place is.
 //!
-//! **Failures.** A daemon that is killed while tracers are out leaves them in a place that
-//! nobody uses. If that is a disk's place after all, 4 KiB that were zeroes are not any more:
-//! that takes a kill within these milliseconds, and two addresses of one place.
+//! **Failures.** If one cannot be written, those that were are taken back at once, if need be
+//! over another connection; if a place answers too late, so that nobody waits for it any more,
+//! whoever writes there takes back what it has written. A tracer that cannot be taken back
+//! keeps none of the others there, and the log says where it is. A daemon that is killed while tracers are out leaves them in a
+//! place that nobody uses. If that is a disk's place after all, 4 KiB that were zeroes are not
+//! any more: that takes a kill within these milliseconds, and two addresses of one place.
+//!
+//! **Known gap.** Whoever takes a tracer back reads it first, and writes zeroes then. What
+//! somebody else writes there between the two is lost; that takes two addresses of one place,
+//! and a guest that writes to one of three blocks in these microseconds.
 
-use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::datastore::{Datastore, DatastoreError, Visit};
+use sterna_engine::datastore::{Datastore, Visit};
 use sterna_engine::sidecar::Role;
 use sterna_os::random;
 
@@ -37,29 +43,16 @@ use crate::handle::DatastoreHandle;
 use crate::own_disk::visit;
 use crate::twins::{Resident, Use};
 
-/// How long a tracer is: a block of every device.
-const LEN: u64 = 4096;
-/// So many are written.
-const TRACERS: usize = 3;
+mod written;
+
+use written::{Handover, Outcome, Tracer, hand_over, take_back};
+
 /// So many stretches are read to find zeroes.
 const TRIES: usize = 24;
 /// How long a disk's place may take to show its bytes.
 const LOOK: Duration = Duration::from_secs(2);
 /// So many places are looked at side by side.
 const AT_ONCE: usize = 16;
-
-/// Bytes of chance at an empty place.
-#[derive(Clone, Debug)]
-struct Tracer {
-    at: u64,
-    bytes: Vec<u8>,
-}
-
-impl Tracer {
-    fn range(&self) -> Range<u64> {
-        self.at..self.at + LEN
-    }
-}
 
 impl Storage {
     /// Refuses a device or a server at which a tracer comes to light that was written to
@@ -79,8 +72,17 @@ impl Storage {
             return Ok(());
         }
         let numbers = random::numbers(TRIES)?;
-        let tracers = at(to, store, move |visit| put(visit, &numbers))?;
-        let tracers: Arc<[Tracer]> = tracers.into();
+        let handover = Arc::new(Handover::default());
+        let gives = handover.clone();
+        let put = at(to, store, move |visit| hand_over(visit, &numbers, &gives));
+        let tracers = handover.take();
+        if let Err(error) = put {
+            if !tracers.is_empty() {
+                // They came when time was just up, or the connection broke meanwhile.
+                at(to, store, move |visit| take_back(visit, &tracers))?;
+            }
+            return Err(error);
+        }
         if tracers.is_empty() {
             // Either it has data, and was compared; or somebody has filled it since.
             return self.check_is_no_twin(to, store, Use::Overwritten);
@@ -107,63 +109,13 @@ fn says_that_it_is_in_use(to: &DatastoreHandle) -> bool {
 fn at<T: Default + Send + 'static>(
     to: &DatastoreHandle,
     store: &Arc<Datastore>,
-    work: impl FnOnce(&mut Visit) -> std::result::Result<T, DatastoreError> + Send + 'static,
+    work: impl FnOnce(&mut Visit) -> Outcome<T> + Send + 'static,
 ) -> Result<T> {
     let done = visit(to, store, move |visit| match visit {
         Some(mut visit) => work(&mut visit),
         None => Ok(T::default()),
     })?;
     done.map_err(|error| to.refused(&error))
-}
-
-/// Writes tracers where there are zeroes.
-fn put(
-    visit: &mut Visit,
-    numbers: &[u128],
-) -> std::result::Result<Vec<Tracer>, DatastoreError> {
-    let blocks = visit.size() / LEN;
-    let mut tracers: Vec<Tracer> = Vec::new();
-    for number in numbers.iter().filter(|_| blocks > 0) {
-        let tracer = tracer(*number, blocks);
-        let is_new = tracers.iter().all(|it| it.at != tracer.at);
-        if !is_new || visit.read(&tracer.range())?.iter().any(|byte| *byte != 0) {
-            continue;
-        }
-        visit.write(tracer.at, &tracer.bytes)?;
-        tracers.push(tracer);
-        if tracers.len() == TRACERS {
-            break;
-        }
-    }
-    Ok(tracers)
-}
-
-/// The tracer of a number, in a place of so many blocks.
-fn tracer(number: u128, blocks: u64) -> Tracer {
-    let at = (number % u128::from(blocks)) as u64 * LEN;
-    let word = |step: u64| {
-        // Each word is another one (the steps of splitmix64); none is all zeroes.
-        let mixed = (number as u64 ^ (number >> 64) as u64)
-            .wrapping_add(step.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1
-    };
-    let bytes = (0..LEN / 8).flat_map(|step| word(step).to_le_bytes()).collect();
-    Tracer { at, bytes }
-}
-
-/// Puts zeroes where a tracer still is; says whether all still were.
-fn take_back(
-    visit: &mut Visit,
-    tracers: &[Tracer],
-) -> std::result::Result<bool, DatastoreError> {
-    let mut are_all_there = true;
-    for tracer in tracers {
-        match visit.read(&tracer.range())? == tracer.bytes {
-            true => visit.write(tracer.at, &[0; LEN as usize])?,
-            false => are_all_there = false,
-        }
-    }
-    Ok(are_all_there)
 }
 
 /// The disk at whose place a tracer is.
@@ -225,22 +177,4 @@ fn is_one(to: &DatastoreHandle, resident: &Resident) -> Error {
     );
     Error::invalid(message)
         .hint(format!("choose another datastore, and `sterna datastore remove {to}`"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tracers_lie_within_the_place_and_no_two_words_of_one_are_alike() {
-        for number in [1, 77, u128::MAX, 1 << 90] {
-            let tracer = tracer(number, 10);
-            assert!(tracer.range().end <= 10 * LEN && tracer.bytes.len() as u64 == LEN);
-            let mut words: Vec<&[u8]> = tracer.bytes.chunks(8).collect();
-            words.sort_unstable();
-            words.dedup();
-            assert_eq!(words.len() as u64, LEN / 8);
-        }
-        assert_ne!(tracer(5, 10).bytes, tracer(6, 10).bytes);
-    }
 }

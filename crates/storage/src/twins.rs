@@ -177,7 +177,7 @@ impl Storage {
             let Some(on) = find(&disk.datastore) else { continue };
             all.push(Resident { disk: disk.id, name: disk.name, size: disk.size, on });
         }
-        for copy in self.store.migrations()?.into_iter().filter(|it| !it.step.ended()) {
+        for copy in self.store.open_migrations()? {
             let Some(on) = find(&copy.to.datastore) else { continue };
             all.push(Resident { disk: copy.disk, name: copy.name, size: copy.size, on });
         }

@@ -110,8 +110,8 @@ impl Storage {
         let mut owners: Vec<Owner> =
             disks.map(|it| (it.id, it.size, format!("disk {}", it.name))).collect();
         let in_doubt = if owners.is_empty() { InDoubt::Refuse } else { InDoubt::Pass };
-        let moves = self.store.migrations()?.into_iter();
-        let copies = moves.filter(|it| !it.step.ended() && it.to.datastore == on.name());
+        let moves = self.store.open_migrations()?.into_iter();
+        let copies = moves.filter(|it| it.to.datastore == on.name());
         owners.extend(
             copies.map(|it| (it.disk, it.size, format!("the copy of disk {}", it.name))),
         );

@@ -38,6 +38,7 @@ impl Mover {
             (Beginning::Peeking, Event::Peeked(is_blank)) => {
                 if is_blank {
                     self.seen(out);
+                    out.push(Action::Know);
                 }
                 self.beginning_is(Beginning::Counting, Action::CountTimes, out);
             }
@@ -152,6 +153,7 @@ impl Mover {
     fn made(&mut self, made: Result<Option<u64>, super::Words>, out: &mut Vec<Action>) {
         match made {
             Ok(allowed) => {
+                self.has_made = true;
                 // What libvirt makes is not there yet, and may be somebody else's until it
                 // says that it has made it.
                 self.copy = match (self.owner, self.place) {

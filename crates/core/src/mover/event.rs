@@ -191,13 +191,17 @@ pub enum Action {
     /// Have the VM forget the source. Answered by [`Event::Done`].
     PutAway,
     /// Look whether the destination is a file as an earlier daemon has made it for this
-    /// move: of its name and length, made since the move was asked for, with nothing in it.
-    /// Answered by [`Event::Peeked`].
+    /// move: of its name and length, made since the move was asked for, with nothing in it;
+    /// and that very file, where it is durable which one that daemon has made. Answered by
+    /// [`Event::Peeked`].
     Peek,
-    /// Make the destination. Answered by [`Event::Made`].
+    /// Make the destination, and make it durable which file that is. Answered by
+    /// [`Event::Made`].
     Make,
-    /// A note: the VM copies to the file that is there now; only that one is ever to be
-    /// removed.
+    /// A note: the file that is there now is the copy; only that one is ever to be removed.
+    /// Which one it is becomes durable with the step `copying` at the latest. Without this
+    /// note and [`Action::Make`] the driver knows the file by what is durable, or not at
+    /// all.
     Know,
     /// Remove the destination, if it is what was made or known. Answered by
     /// [`Event::Removed`].

@@ -22,7 +22,8 @@
 //! 4. `Remove` is asked only of a copy that this process has made, or has seen QEMU copy
 //!    to, or that a daemon which was killed must have made ([`Action::Peek`]); while the
 //!    step is not `switching`, and while no VM is silent that may still have it: somebody
-//!    else could have that one switch over.
+//!    else could have that one switch over. Which file that is, the process knows that has
+//!    made it ([`Action::Know`]), and a later one by what is durable: never by its name.
 //! 5. *Moved* is said only if QEMU says that the disk is at the destination, or that the
 //!    job has ended well which had taken the word to switch over. *Stays* is said only if
 //!    QEMU was not told to switch over, or says itself that it has not.
@@ -61,8 +62,8 @@
 //! somebody does so while the VM does not answer the mover, the move has ended as one
 //! that stays; it becomes *unclear*, and the image is kept, once QEMU answers and says
 //! where the disk is. If QEMU ends before that, the image is kept, and nothing more is
-//! said. What is put in the copy's place while no daemon runs is taken for the copy, if
-//! QEMU copies, or if it is as empty as a new one.
+//! said. What is put in the copy's place while no daemon runs is taken for the copy, if it
+//! is as empty as a new one, and no daemon had recorded which file it had made.
 //!
 //! # The parts
 //!
@@ -158,6 +159,8 @@ pub struct Mover {
     stopping: bool,
     copy: Copy,
     resumed: bool,
+    /// This process has made the destination, or has had libvirt make it.
+    has_made: bool,
     order: Order,
     /// What QEMU was told last.
     speed: Option<u64>,
@@ -183,6 +186,7 @@ impl Mover {
                 _ => setup.copy,
             },
             resumed: setup.resumed,
+            has_made: false,
             order: Order::None,
             speed: None,
             cuts: 0,
@@ -297,12 +301,14 @@ impl Mover {
         self.state = state;
     }
 
-    /// QEMU copies to the destination, or did until now: it is nothing but a copy.
+    /// QEMU copies to the destination, or did until now: it is nothing but a copy. What has
+    /// its name is that very file only in the process that has made it: while no daemon
+    /// ran, somebody may have given the name to another.
     fn seen(&mut self, out: &mut Vec<Action>) {
         if self.copy == Copy::Unknown {
             self.copy = Copy::Ours;
         }
-        if self.copy == Copy::Ours && self.place == Place::File {
+        if self.copy == Copy::Ours && self.place == Place::File && self.has_made {
             out.push(Action::Know);
         }
     }

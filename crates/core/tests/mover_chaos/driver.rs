@@ -96,7 +96,11 @@ impl World {
         if matches!(action, Action::Wait(_)) {
             return;
         }
-        if !is_for_machine(&action) {
+        let is_file = self.setup.place == Place::File;
+        if action == Action::Make && is_file && self.random.one_in(2) {
+            // The file is made, and not recorded.
+            let _ = self.make_image();
+        } else if !is_for_machine(&action) {
             self.do_here(&action);
         } else if fate != Fate::CutBefore {
             self.late.push_back(action);
@@ -266,6 +270,7 @@ impl World {
             // libvirt forgets a job that has ended.
             qemu.mirror = None;
             qemu.node = None;
+            self.gave_up_at_switching(self.record.step == MoverStep::Switching);
             return Event::Done(Ok(()));
         }
         qemu.cancel();
@@ -307,7 +312,12 @@ impl World {
                 let known = self.calm || !self.random.one_in(self.setup.store_fails);
                 Event::Wished(known.then_some(self.record.wishes))
             }
-            Action::Record(step) => self.store(|world| world.record.advance(*step)),
+            Action::Record(step) => self.store(|world| {
+                if *step == MoverStep::Copying {
+                    world.record_file();
+                }
+                world.record.advance(*step);
+            }),
             Action::RecordSwitching => {
                 if self.setup.mutation == Some(Mutation::TellsBeforeItIsDurable) {
                     return Event::MaySwitch(Ok(true));
@@ -344,10 +354,11 @@ impl World {
         let fails = !self.calm && self.random.one_in(self.setup.image_fails);
         match action {
             Action::Peek => {
-                let found = self.images.destination.map(|at| &self.images.all[at]);
-                let blank = found.is_some_and(|image| {
+                let blank = self.images.destination.is_some_and(|at| {
+                    let image = &self.images.all[at];
                     let is_new = image.born >= self.asked_for;
-                    is_new && image.blocks.iter().all(|block| *block == 0)
+                    let is_it = self.record.file.is_none_or(|made| made == at);
+                    is_new && is_it && image.blocks.iter().all(|block| *block == 0)
                 });
                 Event::Peeked(blank)
             }
@@ -379,21 +390,39 @@ impl World {
         true
     }
 
+    /// Makes the image, and makes it durable which file that is.
     fn make(&mut self, fails: bool) -> Result<Option<u64>, String> {
+        if fails {
+            return Err("there is no room".into());
+        }
+        self.known = None;
+        self.make_image()?;
+        let is_file = self.setup.place == Place::File && self.known.is_some();
+        if is_file && let Event::Stored(Err(why)) = self.store(World::record_file) {
+            self.images.remove_destination();
+            return Err(why);
+        }
+        Ok(None)
+    }
+
+    fn record_file(&mut self) {
+        if self.setup.place == Place::File && !self.setup.forgets_files {
+            self.record.file = self.known.or(self.record.file);
+        }
+    }
+
+    fn make_image(&mut self) -> Result<(), String> {
         let found = self.images.destination.map(|at| self.images.all[at].role);
         let role = match (self.setup.place, found) {
-            (Place::Disk, Some(Role::Partial)) => return Ok(None),
+            (Place::Disk, Some(Role::Partial)) => return Ok(()),
             (_, Some(_)) => return Err("it exists already".into()),
             (Place::Disk, None) => Role::Partial,
             (Place::File, None) => Role::None,
         };
-        if fails {
-            return Err("there is no room".into());
-        }
         if self.setup.place == Place::Disk || !self.is_libvirts() {
             self.known = Some(self.images.make_destination(role, self.now));
         }
-        Ok(None)
+        Ok(())
     }
 
     fn remove(&mut self, fails: bool) -> Result<Removed, String> {

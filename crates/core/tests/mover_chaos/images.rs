@@ -11,6 +11,9 @@ pub(crate) const SOURCE: Inode = 0;
 /// An image of somebody else's, which the machine may be given.
 pub(crate) const OTHER: Inode = 1;
 
+/// What files of others hold; no guest writes it.
+const THEIRS: u64 = 999;
+
 /// What an image of ours says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -70,6 +73,14 @@ impl Images {
     pub(crate) fn replace_destination(&mut self, born: Nanos) {
         let blocks = self.all[SOURCE].blocks.len();
         self.destination = Some(self.make(blocks, Role::None, true, born));
+    }
+
+    /// Somebody renames another file, which holds something, onto the destination's name.
+    pub(crate) fn rename_onto_destination(&mut self, born: Nanos) {
+        self.replace_destination(born);
+        if let Some(new) = self.destination {
+            self.all[new].blocks.fill(THEIRS);
+        }
     }
 
     /// Removes what has the destination's name.

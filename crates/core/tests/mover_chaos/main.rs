@@ -198,6 +198,21 @@ fn files_that_others_put_in_the_way_are_left_alone() {
 }
 
 #[test]
+fn files_that_others_put_in_the_way_while_no_daemon_runs_are_left_alone() {
+    run("renamed", |random| Setup {
+        place: Place::File,
+        replaces: 20,
+        kills: 60,
+        stops: 150,
+        wishes: 40,
+        deaths: if random.one_in(3) { 300 } else { 0 },
+        store_fails: if random.one_in(3) { 6 } else { 0 },
+        forgets_files: random.one_in(4),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
 fn a_file_that_was_there_before_the_move_is_left_alone_though_nothing_is_in_it() {
     run("occupied", |random| Setup {
         place: Place::File,
@@ -279,6 +294,18 @@ fn a_driver_that_removes_by_name_is_caught() {
         replaces: 20,
         wishes: 40,
         mutation: Some(Mutation::RemovesByName),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_driver_that_knows_the_copy_by_its_name_after_a_restart_is_caught() {
+    is_caught("somebody else's", |random| Setup {
+        place: Place::File,
+        replaces: 20,
+        kills: 60,
+        wishes: 40,
+        mutation: Some(Mutation::KnowsByName),
         ..Setup::calm(random)
     });
 }

@@ -125,9 +125,13 @@ impl World {
     }
 
     /// Somebody puts another file in the copy's place, once it is known which that is
-    /// and QEMU has it; or has the image of a disk of ours say that it is another's.
+    /// and QEMU has it; or does so while no daemon runs, which nobody sees; or has the image
+    /// of a disk of ours say that it is another's.
     fn replace(&mut self) {
         let Some(at) = self.images.destination else { return };
+        if self.mover.is_none() && self.setup.place == Place::File {
+            return self.images.rename_onto_destination(self.now);
+        }
         let is_open = self.qemu.as_ref().is_some_and(|qemu| qemu.node == Some(at));
         let image = &mut self.images.all[at];
         if is_open && image.role == Role::Partial {
@@ -136,7 +140,11 @@ impl World {
             return;
         }
         if is_open && self.known == Some(at) && self.setup.place == Place::File {
-            self.images.replace_destination(self.now);
+            // One as empty as a new copy is taken for what a daemon has left that was killed.
+            match self.setup.kills == 0 && self.setup.stops == 0 {
+                true => self.images.replace_destination(self.now),
+                false => self.images.rename_onto_destination(self.now),
+            }
         }
     }
 

@@ -16,6 +16,8 @@ pub(crate) enum Mutation {
     VanishedIsMoved,
     /// It does not make the switch-over durable before QEMU is told.
     TellsBeforeItIsDurable,
+    /// After a restart it takes what has the copy's name for the copy.
+    KnowsByName,
 }
 
 /// What a world is like. Numbers are "once in so many steps"; zero is never.
@@ -51,6 +53,8 @@ pub(crate) struct Setup {
     /// A file that is somebody else's, with nothing in it, has the destination's name from
     /// the beginning.
     pub(crate) occupied: bool,
+    /// The state has no room for which file was made, as that of an older Sterna.
+    pub(crate) forgets_files: bool,
     pub(crate) mutation: Option<Mutation>,
     /// Its story is told.
     pub(crate) told: bool,
@@ -82,6 +86,7 @@ impl Setup {
             image_fails: 0,
             replaces: 0,
             occupied: false,
+            forgets_files: false,
             mutation: None,
             told: std::env::var_os("STERNA_CHAOS_SEED").is_some(),
         }

@@ -2,10 +2,14 @@
 
 use sterna_core::mover::{Doubt, MoverStep, Verdict, Wishes};
 
+use crate::images::Inode;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) step: MoverStep,
     pub(crate) wishes: Wishes,
+    /// The file that was made for the copy.
+    pub(crate) file: Option<Inode>,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) untidy: bool,
     /// People are warned that the last writes may be in either image.
@@ -18,6 +22,7 @@ impl Record {
         Record {
             step: MoverStep::Created,
             wishes,
+            file: None,
             verdict: None,
             untidy: false,
             unclear: false,

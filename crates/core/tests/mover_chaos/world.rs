@@ -17,7 +17,7 @@ use crate::driver::Operation;
 use crate::images::{Images, Inode, Role, SOURCE};
 use crate::machine::{Qemu, at};
 use crate::random::Random;
-use crate::setup::Setup;
+use crate::setup::{Mutation, Setup};
 use crate::store::Record;
 
 /// How long a move may take to end once the world is calm.
@@ -122,7 +122,10 @@ impl World {
 
     /// A daemon begins, with what is durable.
     pub(crate) fn start(&mut self) {
-        self.known = None;
+        self.known = match self.setup.mutation {
+            Some(Mutation::KnowsByName) if self.was_begun => self.images.destination,
+            _ => self.record.file,
+        };
         let mut mover = Mover::new(Made {
             owner: self.setup.owner,
             place: self.setup.place,

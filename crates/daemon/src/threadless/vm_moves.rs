@@ -29,6 +29,7 @@ fn a_move(device: &str) -> VmMoveRecord {
         source_file: None,
         to: "slow".into(),
         destination: String::new(),
+        destination_file: None,
         rate: None,
         guard: Guard::default(),
         step: Step::Created,

@@ -36,7 +36,8 @@ pub enum Known {
 }
 
 impl Known {
-    fn is(&self, found: &FileIdentity) -> bool {
+    /// Whether this is the file, as far as that is known.
+    pub fn is(&self, found: &FileIdentity) -> bool {
         match self {
             Known::File(file) => file.is(found),
             Known::Beside(beside) => beside.fits(&found.beside()),

@@ -189,7 +189,7 @@ impl Machines {
         for disk in store.disks()? {
             add(format!("disk {}", disk.name), &disk.datastore, &disk.image);
         }
-        for one in store.migrations()?.into_iter().filter(|one| !one.step.ended()) {
+        for one in store.open_migrations()? {
             for place in [&one.from, &one.to] {
                 add(format!("migration {}", one.id), &place.datastore, &place.image);
             }

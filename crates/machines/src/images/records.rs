@@ -199,6 +199,7 @@ mod tests {
             source_file: None,
             to: "slow".into(),
             destination: destination.into(),
+            destination_file: None,
             rate: None,
             guard: Guard::default(),
             step: Step::Completed,

@@ -5,15 +5,16 @@
 //! destination exists, is no file of Sterna's, and is not sealed; and it does again what was to
 //! be done.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sterna_api::Error;
 use sterna_core::mover::{Removed, Words};
-use sterna_engine::FileIdentity;
+use sterna_engine::datastore::Known;
 use sterna_moves::first_allowance;
-use sterna_state::{OurDisk, VmMoveKind, VmMoveRecord};
+use sterna_state::{OurDisk, Reach, VmMoveKind, VmMoveRecord};
 use sterna_telemetry::figures::Watch;
 
 use super::Driver;
@@ -77,6 +78,12 @@ impl Driver {
         };
         let made = made.map_err(|error| error.to_string())?;
         (self.file, self.copy.thick) = (made.known, made.thick);
+        if let Err(why) = self.record_file() {
+            // A later daemon would not know it from another file of that name. If QEMU has
+            // not heard of it, it can go.
+            self.remove_file()?;
+            return Err(why);
+        }
         Ok(self.pace.allowed(first_allowance(&self.record.guard)))
     }
 
@@ -104,12 +111,35 @@ impl Driver {
     }
 
     /// What the file that is there is known by, as far as that is known.
-    pub(super) fn known(&self) -> Option<FileIdentity> {
-        self.ask(ANSWER, files::known).flatten()
+    pub(super) fn known(&self) -> Option<Known> {
+        self.ask(ANSWER, files::known).flatten().map(Known::File)
+    }
+
+    /// Makes it durable which file is the copy: while no daemon runs, somebody may give its
+    /// name to another file, and QEMU goes on to say the name.
+    pub(super) fn record_file(&mut self) -> Result<(), Words> {
+        let Some(Known::File(file)) = self.file else { return Ok(()) };
+        let made = files::made(&file);
+        if self.record.destination_file == Some(made) {
+            return Ok(());
+        }
+        if matches!(self.reach, Reach::Libvirt { .. }) {
+            // Of a file that libvirt has made, nobody has kept the name.
+            let keep =
+                |record: &VmMoveRecord| files::keep_name(Path::new(&record.destination));
+            let kept = self.ask(MAKING, keep).ok_or_else(|| self.silent())?;
+            let to = &self.record.to;
+            kept.map_err(|error| format!("cannot make {to} durable: {error}"))?;
+        }
+        let stored = self.machines.storage.store.vm_move_made(self.record.id, made);
+        stored.map_err(|error| self.not_recorded(&error))?;
+        self.record.destination_file = Some(made);
+        Ok(())
     }
 
     /// Whether a file of this move's own name is there with nothing in it: a daemon was
-    /// killed before QEMU was told of it.
+    /// killed before QEMU was told of it. Where that daemon has recorded which file it has
+    /// made, it is that one.
     pub(super) fn is_blank(&self) -> bool {
         let is_blank = || self.ask(ANSWER, files::is_blank);
         self.record.kind == VmMoveKind::Move && is_blank() == Some(true)
@@ -120,7 +150,7 @@ impl Driver {
     fn is_in_its_place(&self) -> Result<bool, Words> {
         let Some(known) = self.file else { return Ok(true) };
         let found = self.ask(ANSWER, files::known).ok_or_else(|| self.silent())?;
-        Ok(found.is_some_and(|found| found.is(&known)))
+        Ok(found.is_some_and(|found| known.is(&found)))
     }
 
     /// From now on QEMU may make the destination the truth. Says whether it is a copy
@@ -150,14 +180,7 @@ impl Driver {
     /// will: a disk that is removed cannot be flushed.
     pub(super) async fn remove(&mut self) -> Result<Removed, Words> {
         let VmMoveKind::Adopt(disk) = &self.record.kind else {
-            self.check_place().map_err(|error| error.to_string())?;
-            let file = self.file;
-            let removed = self.ask(ANSWER, move |record| files::remove(record, file));
-            return Ok(match removed.ok_or_else(|| self.silent())?? {
-                files::Removed::Gone => Removed::Gone,
-                files::Removed::Kept => Removed::Kept,
-                files::Removed::Another => Removed::Another,
-            });
+            return self.remove_file();
         };
         self.machines.await_goodbye(disk).await;
         let removed = self.ask_of(disk, Machines::remove_adopted);
@@ -170,6 +193,23 @@ impl Driver {
                 disk.name
             )),
         }
+    }
+
+    /// The same of a file. Where nothing says which file was made, none goes.
+    fn remove_file(&mut self) -> Result<Removed, Words> {
+        self.check_place().map_err(|error| error.to_string())?;
+        let file = self.file;
+        let removed = self.ask(ANSWER, move |record| files::remove(record, file));
+        let removed = removed.ok_or_else(|| self.silent())??;
+        self.is_unknown = file.is_none() && self.is_there();
+        if self.is_unknown {
+            tracing::warn!(migration = self.record.id, "{}", self.keeps_unknown());
+        }
+        Ok(match removed {
+            files::Removed::Gone => Removed::Gone,
+            files::Removed::Kept => Removed::Kept,
+            files::Removed::Another => Removed::Another,
+        })
     }
 
     /// Whether the destination is there, or may be.

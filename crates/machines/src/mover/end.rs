@@ -48,6 +48,10 @@ impl Driver {
             At::Committed => Step::Committed,
             At::Ended => return Err("the end of a move has more than a step".into()),
         };
+        if step == Step::Copying {
+            // What libvirt has made is known by now.
+            self.record_file()?;
+        }
         let stored = self.machines.storage.store.vm_move_advances(self.record.id, step);
         stored.map_err(|error| self.not_recorded(&error))
     }
@@ -57,7 +61,7 @@ impl Driver {
         stored.map_err(|error| self.not_recorded(&error))
     }
 
-    fn not_recorded(&self, error: &StoreError) -> Words {
+    pub(super) fn not_recorded(&self, error: &StoreError) -> Words {
         let (migration, error) = (self.record.id, error.with_cause());
         tracing::error!(migration, error, "cannot record a move");
         error

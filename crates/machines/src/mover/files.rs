@@ -2,7 +2,9 @@
 //! the source is no file, it gets the user of the VM's QEMU.
 //!
 //! Only that very file is removed, however long it takes until it can be: meanwhile
-//! somebody may have put another one in its place.
+//! somebody may have put another one in its place. So Sterna records which file was made
+//! (`VmMoveRecord::destination_file`), and a later daemon knows the file by that, never by its
+//! name. Of a move that an older Sterna has begun nothing is recorded: then the file stays.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -10,10 +12,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use sterna_api::Error;
-use sterna_engine::FileIdentity;
 use sterna_engine::datastore::{Known, remove_known};
 use sterna_engine::place;
-use sterna_state::VmMoveRecord;
+use sterna_engine::{Beside, FileIdentity};
+use sterna_state::{MadeFile, VmMoveRecord};
 
 /// What has become of what was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub(super) enum Removed {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Made {
     /// What it is known by, if it is there.
-    pub(super) known: Option<FileIdentity>,
+    pub(super) known: Option<Known>,
     /// Whether it has all its room, which it is to keep.
     pub(super) thick: bool,
 }
@@ -40,11 +42,42 @@ pub(super) fn known(record: &VmMoveRecord) -> Option<FileIdentity> {
     FileIdentity::at(Path::new(&record.destination)).ok()
 }
 
+/// What the file is known by that an earlier daemon has made.
+pub(super) fn recorded(record: &VmMoveRecord) -> Option<Known> {
+    let MadeFile { number, made } = record.destination_file?;
+    Some(Known::Beside(Beside { number, made }))
+}
+
+/// What is recorded of a file.
+pub(super) fn made(file: &FileIdentity) -> MadeFile {
+    let Beside { number, made } = file.beside();
+    MadeFile { number, made }
+}
+
 /// Makes the file, which must not be there: raw images have their size, others are to
-/// be filled.
+/// be filled. Its name is durable then.
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
+) -> Result<Made, Error> {
+    make_and(record, qemu, keep_name)
+}
+
+/// Makes the name of a new file durable: QEMU makes what is in it so, and a power loss after
+/// the switch-over could take a disk by its name.
+pub(super) fn keep_name(path: &Path) -> std::io::Result<()> {
+    let directory = File::open(path.parent().unwrap_or(Path::new(".")))?;
+    match directory.sync_all() {
+        // Some file systems of servers do not know that of a directory.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+fn make_and(
+    record: &VmMoveRecord,
+    qemu: Option<(u32, u32)>,
+    keep_name: impl FnOnce(&Path) -> std::io::Result<()>,
 ) -> Result<Made, Error> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
@@ -57,25 +90,24 @@ pub(super) fn make(
         new.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     // Whatever our umask is. Some file systems know no modes.
     let _ = file.set_permissions(Permissions::from_mode(mode));
-    let mut thick = false;
-    if record.format == "raw" {
+    let size = || {
         let full = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
-        thick = match give_size(&file, record.size, full) {
-            Ok(thick) => thick,
-            Err(error) => {
-                // It is ours, and of no use to anybody.
-                let known = FileIdentity::of(&file).map(Known::File);
-                let _ = known.and_then(|known| remove_known(Path::new(path), &known));
-                return Err(failed(error));
-            }
-        };
-    }
+        let is_raw = record.format == "raw";
+        if is_raw { give_size(&file, record.size, full) } else { Ok(false) }
+    };
+    let sized = size().and_then(|thick| keep_name(Path::new(path)).map(|()| thick));
+    let thick = sized.map_err(|error| {
+        // It is ours, and of no use to anybody.
+        let known = FileIdentity::of(&file).map(Known::File);
+        let _ = known.and_then(|known| remove_known(Path::new(path), &known));
+        failed(error)
+    })?;
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {
         // Without the right to do so, QEMU must be able to open it as it is.
         let _ = fchown(&file, Some(user), Some(group));
     }
-    Ok(Made { known: FileIdentity::of(&file).ok(), thick })
+    Ok(Made { known: FileIdentity::of(&file).ok().map(Known::File), thick })
 }
 
 /// Gives a new file its size, and its room if the source had all of it. Says whether it has
@@ -106,7 +138,8 @@ pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), Error> {
 }
 
 /// Whether it is there as it is made: since the move was asked for, of its length, and with
-/// nothing in it. Where a file system does not say when, or what is in a file, it is not.
+/// nothing in it; and the one that is recorded, if one is. Where a file system does not say
+/// when, or what is in a file, it is not.
 pub(super) fn is_blank(record: &VmMoveRecord) -> bool {
     let path = Path::new(&record.destination);
     let length = if record.format == "raw" { record.size } else { 0 };
@@ -116,11 +149,15 @@ pub(super) fn is_blank(record: &VmMoveRecord) -> bool {
         let made = FileIdentity::at(path).map(|found| found.beside().made);
         made.is_ok_and(|made| Duration::from_nanos(made).as_secs() >= record.started)
     };
+    let is_recorded = || {
+        let found = FileIdentity::at(path).ok();
+        recorded(record).is_none_or(|known| found.is_some_and(|found| known.is(&found)))
+    };
     let is_empty = || {
         let file = File::open(path);
         file.and_then(|file| place::has_data(&file)).is_ok_and(|has| !has)
     };
-    is_as_made && is_new() && is_empty()
+    is_as_made && is_new() && is_recorded() && is_empty()
 }
 
 /// Whether it is there, or may be.
@@ -132,12 +169,12 @@ pub(super) fn is_there(record: &VmMoveRecord) -> bool {
 /// of it, or what is in the way.
 pub(super) fn remove(
     record: &VmMoveRecord,
-    known: Option<FileIdentity>,
+    known: Option<Known>,
 ) -> Result<Removed, String> {
     use sterna_engine::datastore::Removed as What;
     let Some(known) = known else { return Ok(Removed::Kept) };
     let path = &record.destination;
-    match remove_known(Path::new(path), &Known::File(known)) {
+    match remove_known(Path::new(path), &known) {
         Ok(What::Gone) => Ok(Removed::Gone),
         Ok(What::Absent) => Ok(Removed::Kept),
         Ok(What::Another) => Ok(Removed::Another),
@@ -174,6 +211,7 @@ mod tests {
             source_file: None,
             to: "slow".into(),
             destination: place("new.raw"),
+            destination_file: None,
             rate: None,
             guard: sterna_api::Guard::default(),
             step: Step::Created,
@@ -230,12 +268,49 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let record = record(directory.path());
         let made = make(&record, None).unwrap().known;
-        assert_eq!(known(&record), made);
+        assert!(made.unwrap().is(&known(&record).unwrap()));
         assert_eq!(remove(&record, None), Ok(Removed::Kept), "nobody knows what it is");
         std::fs::rename(&record.destination, directory.path().join("aside")).unwrap();
         std::fs::write(&record.destination, "somebody's").unwrap();
         assert_eq!(remove(&record, made), Ok(Removed::Another));
         assert_eq!(std::fs::read(&record.destination).unwrap(), b"somebody's");
+    }
+
+    #[test]
+    fn a_file_is_made_only_if_its_name_is_made_durable() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut record = record(directory.path());
+        for format in ["raw", "qcow2"] {
+            record.format = format.into();
+            let fails = |path: &Path| {
+                assert_eq!(path, Path::new(&record.destination));
+                assert!(path.exists(), "there is a name to keep");
+                Err(std::io::ErrorKind::Other.into())
+            };
+            assert!(make_and(&record, None, fails).is_err());
+            assert!(is_free(&record).is_ok(), "it is of no use");
+            let known = make(&record, None).unwrap().known;
+            assert_eq!(remove(&record, known), Ok(Removed::Gone));
+        }
+    }
+
+    #[test]
+    fn a_later_daemon_removes_the_recorded_file_and_no_other_of_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut record = record(directory.path());
+        let aside = directory.path().join("aside");
+        make(&record, None).unwrap();
+        assert!(recorded(&record).is_none(), "as an older Sterna leaves it");
+        assert_eq!(remove(&record, recorded(&record)), Ok(Removed::Kept));
+        record.destination_file = Some(made(&known(&record).unwrap()));
+        std::fs::rename(&record.destination, &aside).unwrap();
+        let other = File::create(&record.destination).unwrap();
+        other.set_len(record.size).unwrap();
+        assert_eq!(remove(&record, recorded(&record)), Ok(Removed::Another));
+        assert!(!is_blank(&record), "it is not the one that was made");
+        std::fs::rename(&aside, &record.destination).unwrap();
+        assert!(is_blank(&record));
+        assert_eq!(remove(&record, recorded(&record)), Ok(Removed::Gone));
     }
 
     #[test]

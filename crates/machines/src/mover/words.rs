@@ -79,6 +79,7 @@ impl Driver {
         let (_, destination) = both(&self.record);
         match rest {
             Rest::Gone => None,
+            Rest::Kept if self.is_unknown => Some(self.keeps_unknown()),
             Rest::Kept => self.is_there().then(|| {
                 format!(
                     "Sterna kept {destination}: the copy's end is unknown, so it may \
@@ -89,6 +90,15 @@ impl Driver {
             Rest::Later => Some(format!("Sterna then removes {destination}")),
             Rest::InTheWay(why) => Some(why.clone()),
         }
+    }
+
+    /// What is said of a file that may be the copy, or another one of its name.
+    pub(super) fn keeps_unknown(&self) -> String {
+        let (_, destination) = both(&self.record);
+        format!(
+            "Sterna kept {destination}: Sterna has not recorded which file was made for \
+             the copy, so this may be another one; if it is the copy, remove it by hand"
+        )
     }
 
     /// Nobody knows where the last writes are: nothing is removed.

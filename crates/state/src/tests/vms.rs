@@ -27,6 +27,7 @@ fn a_move(device: &str) -> VmMoveRecord {
         source_file: None,
         to: "slow".into(),
         destination: String::new(),
+        destination_file: None,
         rate: Some(1 << 20),
         guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
         step: Step::Created,
@@ -301,4 +302,18 @@ fn a_move_of_before_files_were_recorded_knows_none() {
     drop(old);
     let kept = open(&dir).vm_move(3).unwrap().unwrap();
     assert_eq!((kept.step, kept.source_file), (Step::Completed, None));
+    assert_eq!(kept.destination_file, None);
+}
+
+#[test]
+fn the_file_that_was_made_for_a_copy_is_kept_over_a_restart() {
+    let (dir, store, _) = moving();
+    let id = add(&store, "vda").unwrap();
+    let file = |store: &Store| store.vm_move(id).unwrap().unwrap().destination_file;
+    assert_eq!(file(&store), None);
+    let made = MadeFile { number: 7, made: u64::MAX };
+    store.vm_move_made(id, made).unwrap();
+    store.vm_move_advances(id, Step::Copying).unwrap();
+    drop(store);
+    assert_eq!(file(&open(&dir)), Some(made));
 }

@@ -69,8 +69,7 @@ impl Storage {
     /// counts only if it calls itself the truth: the state may be older than that.
     fn find_images(&self) -> Result<Vec<Found>> {
         let disks = self.store.disks()?;
-        let mut migrations = self.store.migrations()?;
-        migrations.retain(|migration| !migration.step.ended());
+        let migrations = self.store.open_migrations()?;
         let mut found = Vec::new();
         for handle in self.all_handles() {
             if self.is_in_hand(&handle, &disks, &migrations) {

@@ -1,6 +1,8 @@
 //! Moves of VMs that die, hang, fall silent or are started anew, of jobs that others end, and
 //! daemons that are killed meanwhile.
 
+use std::fs;
+
 use super::*;
 
 #[test]
@@ -187,4 +189,45 @@ fn what_a_vm_that_hangs_has_of_a_copy_is_given_up_by_the_next_daemon() {
     vm.go_on();
     is_written(&old);
     moves_when_it_can(&stage, &old);
+}
+
+/// Kills the daemon while QEMU copies, gives the copy's name to another file, and starts the
+/// daemon; gives the move and the name.
+fn renamed_while_nobody_looks(stage: &mut Stage) -> (u64, PathBuf) {
+    let id = slow_move(stage);
+    stage.daemon.kill();
+    let copy = stage.there.join(format!("web-vda-{id}.raw"));
+    fs::rename(&copy, stage.scratch.path("aside")).expect("rename the copy");
+    fs::write(&copy, "somebody's").expect("write another file");
+    (id, copy)
+}
+
+#[test]
+fn a_file_that_gets_the_copys_name_while_no_daemon_runs_outlives_a_cancel() {
+    let Some((mut stage, _vm, old)) = stage() else { return };
+    let (id, copy) = renamed_while_nobody_looks(&mut stage);
+    stage.daemon.restart();
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    stage.daemon.cancel(id);
+    assert_eq!(fs::read(&copy).expect("it is there"), b"somebody's");
+    assert_eq!(image(&stage), old);
+    is_written(&old);
+}
+
+#[test]
+fn the_copy_of_a_move_that_an_older_sterna_began_is_kept_and_that_is_said() {
+    if !programs::have(&["sqlite3"]) {
+        return;
+    }
+    let Some((mut stage, _vm, old)) = stage() else { return };
+    let (id, copy) = renamed_while_nobody_looks(&mut stage);
+    let state = stage.daemon.state().join("state.db").display().to_string();
+    programs::run("sqlite3", [&state, "UPDATE vm_moves SET destination_file = NULL"]);
+    stage.daemon.restart();
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    stage.daemon.cancel(id);
+    let why = stage.daemon.migration(id)["reason"].to_string();
+    assert!(why.contains("Sterna kept") && why.contains("not recorded"), "{why}");
+    assert_eq!(fs::read(&copy).expect("it is there"), b"somebody's");
+    assert_eq!(image(&stage), old);
 }
