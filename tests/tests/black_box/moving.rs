@@ -3,6 +3,8 @@
 //! The application is the checker or fio with verification; they see no error,
 //! and every acknowledged write is there afterwards.
 
+use std::time::Instant;
+
 use serde_json::Value;
 use sterna_tests::clients::{Fio, nbdsh_without_sizes};
 use sterna_tests::images::{identical, identical_files};
@@ -198,7 +200,7 @@ fn a_cancel_does_not_wait_until_the_guest_has_nothing_under_way() {
     let location = format!("{} --shape iops=250,latency=5ms", slow.display());
     stage.datastore("slow", location);
     stage.daemon.sterna("disk create a --size 16M --on slow").ok();
-    let mut checker = stage.checker("a", &Options::hard(8));
+    let mut checker = stage.checker("a", &CheckerOptions::hard(8));
     checker.wait_for_intervals(2);
     for _ in 0..3 {
         let id = stage.daemon.migrate("a --to there --no-verify");
