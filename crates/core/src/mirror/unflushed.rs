@@ -271,9 +271,10 @@ mod tests {
             parts.push(runs);
         }
         let one = STORED_AT_ONCE as u64 * WORD;
-        assert_eq!(parts, [[0..one], [one..2 * one], [2 * one..REGIONS - 1]]);
+        let runs = [0..one, one..2 * one, 2 * one..REGIONS - 1];
+        assert_eq!(parts, runs.map(|run| vec![run]));
         unflushed.flush_begins();
-        assert_eq!(covered(&mut unflushed), [REGIONS - 1..REGIONS]);
+        assert_eq!(covered(&mut unflushed), vec![REGIONS - 1..REGIONS]);
     }
 
     #[test]
