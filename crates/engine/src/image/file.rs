@@ -431,8 +431,13 @@ impl FileImage {
                 flight.step = Step::WriteZeroes;
             }
             // Some file systems allocate anew for that, and may have given back what was
-            // there. Direct writes take it again; the page cache would want room besides.
-            Step::Zero if no_room && !fast => flight.step = Step::WriteZeroes,
+            // there: it is written, however fast it was to be. Direct writes take the room
+            // again; the page cache would want more besides. It is not tried again: others
+            // could write where there is no room meanwhile.
+            Step::Zero if no_room => {
+                self.can_zero = false;
+                flight.step = Step::WriteZeroes;
+            }
             _ => return self.finish(cx, key, Err(errno)),
         }
         self.issue(cx, key);
