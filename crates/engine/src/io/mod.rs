@@ -96,6 +96,8 @@ enum FdInner {
         /// Whether the kernel starts reads and writes of it without waiting, or says that
         /// it would have to.
         at_once: Cell<bool>,
+        /// Whether the kernel's own workers may wait for it.
+        workers: bool,
     },
 }
 
@@ -109,7 +111,8 @@ impl Fd {
     /// A file of a datastore. `at_once`: its file system is one that can be asked without
     /// waiting.
     pub(crate) fn stored(file: Stored, at_once: bool) -> Fd {
-        Fd(Rc::new(FdInner::File { file, at_once: Cell::new(at_once) }))
+        let workers = at_once;
+        Fd(Rc::new(FdInner::File { file, at_once: Cell::new(at_once), workers }))
     }
 
     /// The socket itself, if this is the last reference.
@@ -130,6 +133,12 @@ impl Fd {
 
     fn is_at_once(&self) -> bool {
         matches!(&*self.0, FdInner::File { at_once, .. } if at_once.get())
+    }
+
+    /// Whether the kernel's own workers may wait for it, if it cannot be asked without
+    /// waiting.
+    fn may_have_workers(&self) -> bool {
+        matches!(&*self.0, FdInner::File { workers: true, .. })
     }
 
     /// Its file system was asked without waiting, and does not know how.

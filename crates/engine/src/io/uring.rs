@@ -30,7 +30,7 @@ use io_uring::{IoUring, opcode, squeue};
 use super::crew::Crew;
 use super::slots::Slots;
 use super::workers::{Finished, Outcome};
-use super::{Completion, Errno, Io, LINGER, Op, Token};
+use super::{Completion, Errno, Fd, Io, LINGER, Op, Token};
 use crate::buffer::Vector;
 
 /// Submissions in one system call. More than an iteration of the loop usually makes:
@@ -224,10 +224,21 @@ impl Uring {
             libc::EOPNOTSUPP if waited.is_none() => file.forbid_at_once(),
             _ => return false,
         }
+        match waited {
+            None => self.give_to_a_worker(slot),
+            Some(_) => self.delegate(slot),
+        }
+        true
+    }
+
+    /// Has one of the kernel's workers do it, if one may and is there; else a thread of the
+    /// datastore.
+    fn give_to_a_worker(&mut self, slot: u32) {
         // One that waits for a worker would wait for another datastore, which may hang.
         let free = self.with_workers.len() < WORKERS as usize;
-        let may = free && file.is_at_once() && waited.is_none();
-        let crew = file.crew().filter(|_| may);
+        let Some(op) = self.slots.get_mut(slot) else { return };
+        let file = op.file().filter(|file| free && file.may_have_workers());
+        let crew = file.and_then(Fd::crew);
         match crew.filter(|crew| crew.take_worker(WITH_WORKERS)).map(Arc::clone) {
             Some(crew) => {
                 let entry = entry(op, false).flags(squeue::Flags::ASYNC);
@@ -236,16 +247,19 @@ impl Uring {
             }
             None => self.delegate(slot),
         }
-        true
     }
 }
 
 impl Io for Uring {
     fn submit(&mut self, token: Token, op: Op) {
         let at_once = op.is_at_once();
+        // A file system in memory does not know how to be asked without waiting.
+        let transfers = matches!(op, Op::Read { .. } | Op::Write { .. });
         let slot = self.slots.insert(token, op);
-        if !at_once {
-            return self.delegate(slot);
+        match (at_once, transfers) {
+            (true, _) => {}
+            (false, true) => return self.give_to_a_worker(slot),
+            (false, false) => return self.delegate(slot),
         }
         let op = self.slots.get_mut(slot).expect("just put in");
         let entry = entry(op, true).user_data(u64::from(slot));
