@@ -100,3 +100,17 @@ fn a_file_that_only_a_killed_daemon_saw_switched_over_is_kept_and_said_to_be_in_
         .asks(&Action::Find, Event::Found(Ok(At::Destination)));
     assert_eq!(told.open, Action::RecordTidy(Some(Doubt::Unseen)));
 }
+
+#[test]
+fn a_copy_of_a_vm_that_ends_after_it_was_silent_is_kept() {
+    let mut told = Told::copying(Owner::Qemu, Place::File);
+    let job = Job::Copying { done: 0, total: 99 };
+    told.asks(&Action::Look, Event::Looked(Ok(job.clone())))
+        .asks(&Action::Watch(Some(job)), Event::Watched(Err(silent())))
+        .ends_as_silent(Rest::Later)
+        .waits();
+    // Meanwhile somebody has started the VM with the copy, and it has ended.
+    let nobody = Failure::Nobody("nobody listens".into());
+    told.asks(&Action::GiveUp, Event::GaveUp(Err(nobody)));
+    assert_eq!(told.open, Action::RecordTidy(None));
+}

@@ -176,6 +176,7 @@ impl World {
             return failed(action, Failure::Refused("libvirt refuses".into()));
         }
         let Some(qemu) = &mut self.qemu else { return self.ask_kept(action) };
+        self.unseen_start = false;
         match action {
             Action::Look => {
                 let job = qemu.look(owner, &self.images);

@@ -71,6 +71,8 @@ pub(crate) struct World {
     /// Somebody wanted it to be given up in time.
     pub(crate) must_stay: bool,
     pub(crate) was_killed: bool,
+    /// The machine was started, and has not answered since: nobody can know with what.
+    pub(crate) unseen_start: bool,
     /// When the machine ended last.
     pub(crate) died_at: Nanos,
     pub(crate) unplugged_at: Option<Nanos>,
@@ -110,6 +112,7 @@ impl World {
             deaths_since: 0,
             must_stay: false,
             was_killed: false,
+            unseen_start: false,
             died_at: Nanos(0),
             unplugged_at: None,
             steps: 0,
@@ -319,7 +322,8 @@ impl World {
         let kept = self.images.destination.map(|at| self.images.all[at].role);
         assert!(!is_unclear || kept != Some(Role::Partial), "it may be the disk");
         let device = self.qemu.as_ref().and_then(|qemu| qemu.device);
-        if device.is_none() || device != self.images.destination {
+        let is_it = device.is_some() && device == self.images.destination;
+        if !is_it || self.unseen_start {
             return;
         }
         let role = device.map(|device| self.images.all[device].role);
