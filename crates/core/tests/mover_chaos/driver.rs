@@ -331,11 +331,12 @@ impl World {
                 }
             }
             Action::Close(verdict) => self.store(|world| {
+                // If it was durable already, what was done by hand has come since.
                 if world.record.verdict.is_none() {
                     world.check_verdict(verdict);
+                    world.completed_by_hand = false;
                 }
                 world.record.close(verdict);
-                world.completed_by_hand = false;
             }),
             Action::RecordTidy(doubt) => self.store(|world| world.record.tidy(doubt)),
             action => self.do_with_image(action),
