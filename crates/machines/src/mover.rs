@@ -288,6 +288,7 @@ impl Driver {
                 tracing::info!(migration = id, "a switch-over is called off");
             }
             Notice::Untidy(why) => tracing::warn!(migration = id, why, "not tidy"),
+            Notice::Kept => tracing::warn!(migration = id, "{}", self.keeps_unseen()),
         }
     }
 }

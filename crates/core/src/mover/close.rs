@@ -71,7 +71,7 @@ impl Mover {
                 self.ask(tidies(Tidying::Finding(found)), Action::Find, out);
             }
             (Tidying::GivingUp, Event::GaveUp(Err(failure))) => match failure {
-                Failure::Nobody(_) => self.tidy_here(told, out),
+                Failure::Nobody(_) => self.ended_unseen(told, out),
                 Failure::Silent(_) | Failure::Cut(_) => self.tidy_again(now, told, out),
                 failure => self.not_tidy(now, told, failure.words().clone(), out),
             },
@@ -129,6 +129,16 @@ impl Mover {
             }
             Place::File => self.record_tidy(told, Some(Doubt::Unseen), out),
         }
+    }
+
+    /// The VM has ended, and nobody has seen with which image it ran last: somebody may
+    /// have had it switch over, or may have started it with the copy.
+    fn ended_unseen(&mut self, told: Told, out: &mut Vec<Action>) {
+        if self.copy == Copy::Ours {
+            self.doubt();
+            out.push(Action::Tell(Notice::Kept));
+        }
+        self.tidy_here(told, out);
     }
 
     /// Nothing is left at the VM: now for what is left here.

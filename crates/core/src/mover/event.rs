@@ -241,6 +241,8 @@ pub enum Notice {
     CalledOff,
     /// Why what is left of a move that has ended is not put away yet.
     Untidy(Words),
+    /// The destination is kept for good: the VM has ended, and may have written to it.
+    Kept,
 }
 
 /// What has happened.

@@ -21,8 +21,9 @@
 //!    that the disk is where it was; and its image says *partial* by then.
 //! 4. `Remove` is asked only of a copy that this process has made, or has seen QEMU copy
 //!    to, or that a daemon which was killed must have made ([`Action::Peek`]); while the
-//!    step is not `switching`, and while no VM is silent that may still have it: somebody
-//!    else could have that one switch over. Which file that is, the process knows that has
+//!    step is not `switching`, and while no VM is silent that may still have it, or has
+//!    ended since the verdict: somebody else could have had that one switch over, or have
+//!    started it with the copy. Which file that is, the process knows that has
 //!    made it ([`Action::Know`]), and a later one by what is durable: never by its name.
 //! 5. *Moved* is said only if QEMU says that the disk is at the destination, or that the
 //!    job has ended well which had taken the word to switch over. *Stays* is said only if
@@ -48,12 +49,12 @@
 //!
 //! Before `switching`, a VM that ends or does not answer ends the move. What it may still
 //! have of the copy is given up when it answers again (`tidy`), by a later daemon if need
-//! be; until then a silent VM keeps the copy. A connection that breaks is no VM that has
-//! ended: it is asked again. From `switching` on, a VM that does not answer is waited
-//! for; of one that has ended, or that knows nothing of the switch-over, both images are
-//! kept, and the end is *unclear*. A state that does not take a step is asked again. A
-//! daemon may be killed between any two actions: the next one begins with the durable
-//! step, and asks QEMU for the rest.
+//! be; until then a silent VM keeps the copy, and for good if it ends instead. A
+//! connection that breaks is no VM that has ended: it is asked again. From `switching` on,
+//! a VM that does not answer is waited for; of one that has ended, or that knows nothing
+//! of the switch-over, both images are kept, and the end is *unclear*. A state that does
+//! not take a step is asked again. A daemon may be killed between any two actions: the
+//! next one begins with the durable step, and asks QEMU for the rest.
 //!
 //! # Known gaps
 //!
@@ -61,9 +62,12 @@
 //! before it is looked at again (a tenth of a second), the copy is taken for one. If
 //! somebody does so while the VM does not answer the mover, the move has ended as one
 //! that stays; it becomes *unclear*, and the image is kept, once QEMU answers and says
-//! where the disk is. If QEMU ends before that, the image is kept, and nothing more is
-//! said. What is put in the copy's place while no daemon runs is taken for the copy, if it
-//! is as empty as a new one, and no daemon had recorded which file it had made.
+//! where the disk is. The same goes if a daemon sees that and is killed before it is
+//! durable, and QEMU does not answer the next one; that one says at once that the kept
+//! image may hold the last writes. If QEMU ends before it answers, the image is kept
+//! ([`Notice::Kept`]), and the move has still ended as one that stays. What is put in the
+//! copy's place while no daemon runs is taken for the copy, if it is as empty as a new
+//! one, and no daemon had recorded which file it had made.
 //!
 //! # The parts
 //!

@@ -176,6 +176,7 @@ impl World {
             return failed(action, Failure::Refused("libvirt refuses".into()));
         }
         let Some(qemu) = &mut self.qemu else { return self.ask_kept(action) };
+        self.unseen_start = false;
         match action {
             Action::Look => {
                 let job = qemu.look(owner, &self.images);
@@ -330,11 +331,12 @@ impl World {
                 }
             }
             Action::Close(verdict) => self.store(|world| {
+                // If it was durable already, what was done by hand has come since.
                 if world.record.verdict.is_none() {
                     world.check_verdict(verdict);
+                    world.completed_by_hand = false;
                 }
                 world.record.close(verdict);
-                world.completed_by_hand = false;
             }),
             Action::RecordTidy(doubt) => self.store(|world| world.record.tidy(doubt)),
             action => self.do_with_image(action),

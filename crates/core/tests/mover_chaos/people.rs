@@ -184,6 +184,7 @@ impl World {
             self.kept = device;
         }
         self.qemu = Some(Qemu::new(device));
+        self.unseen_start = true;
     }
 
     /// Whether libvirt does not know of a switch-over.

@@ -80,16 +80,20 @@ impl Driver {
         match rest {
             Rest::Gone => None,
             Rest::Kept if self.is_unknown => Some(self.keeps_unknown()),
-            Rest::Kept => self.is_there().then(|| {
-                format!(
-                    "Sterna kept {destination}: the copy's end is unknown, so it may \
-                     hold the last writes of {}",
-                    self.record.vm
-                )
-            }),
+            Rest::Kept => self.is_there().then(|| self.keeps_unseen()),
             Rest::Later => Some(format!("Sterna then removes {destination}")),
             Rest::InTheWay(why) => Some(why.clone()),
         }
+    }
+
+    /// What is said of a copy that the guest may have written to, unseen.
+    pub(super) fn keeps_unseen(&self) -> String {
+        let (_, destination) = both(&self.record);
+        format!(
+            "Sterna kept {destination}: the copy's end is unknown, so it may hold the \
+             last writes of {}",
+            self.record.vm
+        )
     }
 
     /// What is said of a file that may be the copy, or another one of its name.
