@@ -30,27 +30,38 @@ struct Turn {
 }
 
 impl Turn {
-    /// Begins a question; not if an earlier one has had its time.
-    fn begin(&self, limit: Duration) -> bool {
+    /// Begins a question; not if an earlier one has had its time, or has brought what this
+    /// one is after.
+    fn begin<T>(&self, limit: Duration, known: impl Fn() -> Option<T>) -> Begun<T> {
         let mut open = lock(&self.open);
         while let Some(since) = *open {
             let left = (since + limit).saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return false;
+                return Begun::Not;
             }
             open = match self.closed.wait_timeout(open, left) {
                 Ok((open, _)) => open,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
+        if let Some(known) = known() {
+            return Begun::Known(known);
+        }
         *open = Some(Instant::now());
-        true
+        Begun::Begun
     }
 
     fn end(&self) {
         *lock(&self.open) = None;
         self.closed.notify_all();
     }
+}
+
+/// What becomes of a question.
+enum Begun<T> {
+    Begun,
+    Not,
+    Known(T),
 }
 
 /// A question that has been asked.
@@ -96,11 +107,27 @@ impl Asker {
         limit: Duration,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Asked<T> {
-        let begun = self.turn.begin(limit);
-        Asked {
-            answer: begun.then(|| self.put(question)).flatten(),
-            until: Instant::now() + limit,
+        match self.ask_unless(limit, || None, question) {
+            Ok(asked) => asked,
+            // Nothing is known.
+            Err(_) => Asked { answer: None, until: Instant::now() },
         }
+    }
+
+    /// The same, unless the answer is `known` when its turn comes: an earlier question, for
+    /// which it has waited, may have brought it.
+    pub fn ask_unless<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        known: impl Fn() -> Option<T>,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> std::result::Result<Asked<T>, T> {
+        let answer = match self.turn.begin(limit, known) {
+            Begun::Begun => self.put(question),
+            Begun::Not => None,
+            Begun::Known(known) => return Err(known),
+        };
+        Ok(Asked { answer, until: Instant::now() + limit })
     }
 
     fn put<T: Send + 'static>(

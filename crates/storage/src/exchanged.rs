@@ -51,13 +51,18 @@ impl Storage {
         handles.retain(|handle| handle.is_shared());
         // All at once: several may be silent.
         let told: Vec<_> = handles.iter().map(DatastoreHandle::ask_sidecars).collect();
+        // A copy of its own sidecar says nothing of another image.
+        let is_disks = |it: &&FoundSidecar| {
+            it.identity.id == disk.id && it.identity.role == Role::Active
+        };
         let mut owner = None;
         for (handle, told) in handles.iter().zip(told) {
             let is_here = handle.name() == disk.datastore;
             let is_own = |it: &&FoundSidecar| is_here && it.file == disk.image;
             match told.answer() {
                 Some(told) => {
-                    let mut others = told.made_for(&is).filter(|it| !is_own(it));
+                    let mut others =
+                        told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
                     owner = owner.or_else(|| others.find_map(|it| still(handle, it, is)));
                 }
                 // If the disk is served, its sidecar is changed, and says nothing any more.

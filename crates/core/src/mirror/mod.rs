@@ -270,7 +270,8 @@ impl<M: RegionMap> Mirror<M> {
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
             self.flush_due(),
-            self.regions.any_to_store().then_some(self.seen),
+            // Not in this turn of the reactor: others are to have theirs.
+            self.regions.any_to_store().then(|| self.seen.plus(Nanos(1))),
             destination.filter(|_| running),
             self.lost_at().filter(|_| running),
             self.jobs.oldest().map(|(since, _)| since.plus(timeout)).filter(|_| running),

@@ -21,24 +21,21 @@ pub(crate) struct Keep {
     spec: AccountSpec,
     disk: DiskId,
     account: OnceLock<Arc<Account>>,
-    /// Whoever makes it holds this. After the end nobody does.
-    making: Mutex<Ended>,
+    /// Whoever makes it holds this, for as long as the state directory may hang.
+    making: Mutex<()>,
     /// It is being made because of a loss, or could not be.
     is_asked_for: AtomicBool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Ended {
-    No,
-    Yes,
+    /// No client is served any more. Whoever makes an account looks here after it has set
+    /// the account, and whoever ends looks for the account after this: one of the two ends it.
+    ended: AtomicBool,
 }
 
 impl Keep {
     /// A place where nothing was looked for yet.
     pub(crate) fn new(disk: DiskId, spec: AccountSpec) -> Arc<Keep> {
-        let (account, making) = (OnceLock::new(), Mutex::new(Ended::No));
-        let is_asked_for = AtomicBool::default();
-        Arc::new(Keep { spec, disk, account, making, is_asked_for })
+        let (account, making) = (OnceLock::new(), Mutex::default());
+        let (is_asked_for, ended) = (AtomicBool::default(), AtomicBool::default());
+        Arc::new(Keep { spec, disk, account, making, is_asked_for, ended })
     }
 
     /// Where it is.
@@ -49,6 +46,11 @@ impl Keep {
     /// The account, if there is one.
     pub(crate) fn account(&self) -> Option<&Arc<Account>> {
         self.account.get()
+    }
+
+    /// Whether one was asked for because of a loss.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.is_asked_for.load(Ordering::Relaxed)
     }
 
     /// The account is needed for an image at this server, or for what a daemon before has
@@ -70,14 +72,17 @@ impl Keep {
         }
         let keep = Arc::clone(self);
         let make = move || {
-            let making = keep.making.lock().unwrap_or_else(PoisonError::into_inner);
-            if *making == Ended::Yes || keep.account.get().is_some() {
+            let _making = keep.making.lock().unwrap_or_else(PoisonError::into_inner);
+            if keep.ended.load(Ordering::SeqCst) || keep.account.get().is_some() {
                 return;
             }
             match Account::take_up(&keep.spec, keep.disk, None) {
                 Ok((account, _)) => {
                     account.owes(Some(loss), clients);
-                    let _ = keep.account.set(account);
+                    let _ = keep.account.set(Arc::clone(&account));
+                    if keep.ended.load(Ordering::SeqCst) {
+                        account.end();
+                    }
                 }
                 Err(error) => tracing::warn!(
                     path = %keep.spec.path.display(), %error,
@@ -92,9 +97,9 @@ impl Keep {
         }
     }
 
-    /// No client is served any more.
+    /// No client is served any more. Does not wait for who makes an account.
     pub(crate) fn end(&self) {
-        *self.making.lock().unwrap_or_else(PoisonError::into_inner) = Ended::Yes;
+        self.ended.store(true, Ordering::SeqCst);
         if let Some(account) = self.account.get() {
             account.end();
         }

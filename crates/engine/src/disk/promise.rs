@@ -120,7 +120,9 @@ impl Promise {
         let Some(keep) = &self.keep else { return };
         let clients = self.debts.clients();
         let why = self.forgot.map(|(_, why)| why).filter(|_| clients.owed > 0);
-        self.is_unnoted = keep.account().is_none() && why.is_some();
+        // What an account says that is still being made is of before.
+        let is_asked_for = why.is_some() || keep.is_asked_for();
+        self.is_unnoted = keep.account().is_none() && is_asked_for;
         match (keep.account(), why) {
             (Some(account), why) => account.owes(why, clients),
             (None, Some(why)) => keep.make_for(why, clients),

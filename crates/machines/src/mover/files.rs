@@ -66,7 +66,16 @@ pub(super) fn make(
 /// Makes the name of a new file durable: QEMU makes what is in it so, and a power loss after
 /// the switch-over could take a disk by its name.
 pub(super) fn keep_name(path: &Path) -> std::io::Result<()> {
-    let directory = File::open(path.parent().unwrap_or(Path::new(".")))?;
+    let directory = match File::open(path.parent().unwrap_or(Path::new("."))) {
+        Ok(directory) => directory,
+        // A server that lets others than its own user only pass through.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let path = path.display();
+            tracing::warn!(%path, %error, "cannot make the name of an image durable");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
     match directory.sync_all() {
         // Some file systems of servers do not know that of a directory.
         Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(()),

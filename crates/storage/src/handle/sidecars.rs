@@ -52,7 +52,7 @@ impl Sidecars {
 /// What is known, or has been asked for.
 pub enum Told {
     /// It is known.
-    Known(Arc<Sidecars>),
+    Known(Option<Arc<Sidecars>>),
     /// It has been asked for.
     Asked(Asked<Option<Arc<Sidecars>>>),
 }
@@ -61,7 +61,7 @@ impl Told {
     /// What the sidecars say; nothing if the datastore does not answer in time.
     pub fn answer(self) -> Option<Arc<Sidecars>> {
         match self {
-            Told::Known(known) => Some(known),
+            Told::Known(known) => known,
             Told::Asked(asked) => asked.answer()?,
         }
     }
@@ -71,18 +71,20 @@ impl DatastoreHandle {
     /// Asks what all sidecars there say.
     pub fn ask_sidecars(self: &Arc<Self>) -> Told {
         if let Some(known) = self.known_sidecars() {
-            return Told::Known(known);
+            return Told::Known(Some(known));
         }
         let handle = self.clone();
-        Told::Asked(self.reading.ask(TELLING, move || {
-            // Another disk's question has brought it meanwhile.
-            if let Some(known) = handle.known_sidecars() {
-                return Some(known);
-            }
+        let read = move || {
             let read = Arc::new(Sidecars(handle.read_sidecars()?));
             *lock(&handle.said) = Some((Instant::now(), read.clone()));
             Some(read)
-        }))
+        };
+        // Another disk's question may bring it meanwhile.
+        let known = || self.known_sidecars().map(Some);
+        match self.reading.ask_unless(TELLING, known, read) {
+            Ok(asked) => Told::Asked(asked),
+            Err(known) => Told::Known(known),
+        }
     }
 
     fn known_sidecars(&self) -> Option<Arc<Sidecars>> {
