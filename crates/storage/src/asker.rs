@@ -48,7 +48,7 @@ impl Turn {
             return Begun::Known(known);
         }
         *open = Some(Instant::now());
-        Begun::Begun
+        Begun::Asking
     }
 
     fn end(&self) {
@@ -59,7 +59,7 @@ impl Turn {
 
 /// What becomes of a question.
 enum Begun<T> {
-    Begun,
+    Asking,
     Not,
     Known(T),
 }
@@ -123,7 +123,7 @@ impl Asker {
         question: impl FnOnce() -> T + Send + 'static,
     ) -> std::result::Result<Asked<T>, T> {
         let answer = match self.turn.begin(limit, known) {
-            Begun::Begun => self.put(question),
+            Begun::Asking => self.put(question),
             Begun::Not => None,
             Begun::Known(known) => return Err(known),
         };
