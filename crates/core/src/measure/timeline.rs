@@ -151,9 +151,7 @@ impl Timeline {
     /// at least a second and of the part of the time that a point has, or of a coarser row
     /// where finer ones are not kept any more. Those of one point are joined ([`Point`]).
     pub fn points(&self, from: Nanos, to: Nanos, most: usize) -> Vec<Point> {
-        let width = Nanos(to.since(from).0.div_ceil(most.max(1) as u64).max(1));
-        let fits = |row: &Row| row.length <= width.max(ROWS[1].length);
-        let finest = ROWS.iter().rposition(fits).unwrap_or(1).max(1);
+        let (width, finest) = widths(from, to, most);
         let mut points: Vec<(u64, Point)> = Vec::new();
         let mut known = from;
         // What is not closed yet is not told: windows of different lengths cannot be compared.
@@ -169,11 +167,7 @@ impl Timeline {
                     continue;
                 }
                 known = slot.end();
-                let number = slot.start().since(from).0 / width.0;
-                match points.last_mut() {
-                    Some((last, point)) if *last == number => point.join(slot),
-                    _ => points.push((number, Point::of(slot))),
-                }
+                add(&mut points, slot.start().since(from).0 / width.0, slot);
             }
         }
         points.into_iter().map(|(_, point)| point).collect()
@@ -183,9 +177,7 @@ impl Timeline {
     /// time. So no point is of a finer row than another one, and a percentile means the same
     /// all over the chart. The window that is still open is the last one.
     pub fn even_points(&self, from: Nanos, to: Nanos, most: usize) -> Vec<Point> {
-        let width = Nanos(to.since(from).0.div_ceil(most.max(1) as u64).max(1));
-        let fits = |row: &Row| row.length <= width.max(ROWS[1].length);
-        let wide = ROWS.iter().rposition(fits).unwrap_or(1).max(1);
+        let (width, wide) = widths(from, to, most);
         let has_all = |at: &usize| {
             let row = &self.rows[*at];
             row.len() < ROWS[*at].kept || row.front().is_none_or(|it| it.start() <= from)
@@ -199,11 +191,7 @@ impl Timeline {
                 continue;
             }
             // By the time of day of the clock: what is joined does not change with `from`.
-            let number = slot.start().0 / width.0;
-            match points.last_mut() {
-                Some((last, point)) if *last == number => point.join(slot),
-                _ => points.push((number, Point::of(slot))),
-            }
+            add(&mut points, slot.start().0 / width.0, slot);
         }
         points.into_iter().map(|(_, point)| point).collect()
     }
@@ -212,5 +200,20 @@ impl Timeline {
     pub fn is_over(&self, now: Nanos) -> bool {
         let last = self.rows[0].back().map_or(Nanos(0), Slot::end);
         now.since(last) > REACH
+    }
+}
+
+/// How wide a point of a chart is at least, and the finest row that is not coarser.
+fn widths(from: Nanos, to: Nanos, most: usize) -> (Nanos, usize) {
+    let width = Nanos(to.since(from).0.div_ceil(most.max(1) as u64).max(1));
+    let fits = |row: &Row| row.length <= width.max(ROWS[1].length);
+    (width, ROWS.iter().rposition(fits).unwrap_or(1).max(1))
+}
+
+/// Adds a window to the point of that number, which is the last one or a new one.
+fn add(points: &mut Vec<(u64, Point)>, number: u64, slot: &Slot) {
+    match points.last_mut() {
+        Some((last, point)) if *last == number => point.join(slot),
+        _ => points.push((number, Point::of(slot))),
     }
 }
