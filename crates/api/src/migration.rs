@@ -70,7 +70,8 @@ pub struct Progress {
     pub late_regions: u64,
     /// The copier's speed now, in bytes of the disk per second; 0 while it is paused.
     pub rate: f64,
-    /// How long the rest will take at this rate, in seconds.
+    /// How long the rest will take at this rate, in seconds. Nothing while that is unknown: a
+    /// move that stands still, or whose switch-over was undone and is tried again.
     pub eta_s: Option<f64>,
     /// How long the guest was held at the switch-over, in milliseconds.
     pub switch_over_ms: Option<f64>,

@@ -101,7 +101,11 @@ impl Daemon {
     }
 
     /// Lets go on what waited for a datastore that is back.
-    fn see_to(self: &Arc<Self>, handle: &DatastoreHandle) {
+    fn see_to(self: &Arc<Self>, handle: &Arc<DatastoreHandle>) {
+        if let Err(error) = self.storage.look_for_rivals(handle) {
+            let datastore = handle.name();
+            tracing::warn!(datastore, %error, "cannot look for newer images of disks");
+        }
         // What waits for one that hangs goes on when it answers.
         if handle.is_back() && handle.must_answer().is_ok() {
             match self.moves.datastore_is_back(handle.name()) {

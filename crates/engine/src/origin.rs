@@ -74,7 +74,9 @@ fn of_file(path: &Path) -> Option<Found> {
     }
     let mount = Mount::of(&file);
     let instance = mount.as_ref().and_then(|mount| mount.instance(&file));
-    let instance = instance.or_else(|| unique(&file));
+    // Of btrfs that would be believed of a subvolume that was put in another one's place.
+    let is_btrfs = mount.as_ref().is_some_and(|mount| mount.kind == "btrfs");
+    let instance = instance.or_else(|| unique(&file).filter(|_| !is_btrfs));
     let storage = match instance {
         Some(instance) => Storage::Mounted { instance, file: metadata.ino() },
         None => Storage::Unknown,

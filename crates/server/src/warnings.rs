@@ -35,6 +35,7 @@ impl Server {
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
         warnings.extend(self.storage.disk_troubles(&disks));
+        warnings.extend(self.storage.rivals(&disks));
         warnings.extend(self.will_not_reconnect(&disks));
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.planner.plan_warnings()?);

@@ -36,6 +36,7 @@ pub(crate) enum Reply {
     /// Nothing is a hole.
     Scanned(u64),
     Flushed,
+    SourceFlushed,
     Prepared,
     Sealed,
     Committed,
@@ -142,6 +143,7 @@ impl Mover {
                 Event::JobDone { job: JobId(job), outcome }
             }
             Reply::Flushed => Event::Flushed(Ok(())),
+            Reply::SourceFlushed => Event::SourceFlushed,
             Reply::Prepared => Event::Prepared(Some(Nanos(0))),
             Reply::Sealed => Event::Sealed(Ok(())),
             Reply::Committed => Event::Committed(Commit::Durable),
@@ -158,6 +160,7 @@ impl Mover {
                 Action::Answer(id) => Some(Order::Answer(id.0)),
                 Action::Start(job) => Some(start(job)),
                 Action::FlushDestination => Some(Order::Later(Reply::Flushed)),
+                Action::FlushSource => Some(Order::Later(Reply::SourceFlushed)),
                 Action::Prepare => Some(Order::Later(Reply::Prepared)),
                 Action::Seal => Some(Order::Later(Reply::Sealed)),
                 Action::Commit => Some(Order::Later(Reply::Committed)),

@@ -36,6 +36,7 @@ mod profile;
 pub mod recovery;
 pub(crate) mod refusals;
 mod removals;
+mod rivals;
 mod sampler;
 mod tracers;
 pub(crate) mod troubles;
@@ -68,6 +69,7 @@ use self::handle::DatastoreHandle;
 use self::lookout::Lookout;
 use self::placements::Placements;
 use self::places::DaemonPlaces;
+use self::rivals::Rivals;
 pub use self::sampler::sampling;
 pub use self::user::DiskUser;
 
@@ -99,6 +101,8 @@ pub struct Storage {
     pub lookout: Lookout,
     /// What disks are known by that fill their place.
     pub(crate) fingerprints: Fingerprints,
+    /// Images that call themselves newer than disks that are served.
+    pub(crate) rivals: Rivals,
     /// The services above, which use disks.
     pub users: Users<dyn DiskUser>,
     /// What was said of exports a moment ago, by their addresses (`vouching`).
@@ -142,6 +146,7 @@ impl Storage {
             samples: Samples::default(),
             lookout: Lookout::new(),
             fingerprints: Fingerprints::default(),
+            rivals: Rivals::default(),
             users: Users::default(),
             vouched: Mutex::default(),
             placing: Mutex::default(),

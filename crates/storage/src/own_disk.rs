@@ -12,8 +12,8 @@
 //! **Exports** say in their description which disk they are, and say so through a server
 //! that passes them on (a tunnel, `nbdkit nbd`). If a server hides the description
 //! (`qemu-nbd nbd:…`), or a program below a device reads the export, Sterna reads some places
-//! of it, picked by chance: if all of these reads come to one disk meanwhile, it is that disk.
-//! If a server answers from a cache, or has the disk at another offset, Sterna does not see
+//! of it, picked by chance: if (nearly) all of these reads come to one disk meanwhile, it is
+//! that disk. If a server answers all from a cache, or has the disk at another offset, Sterna does not see
 //! its reads, and does not find the disk.
 //!
 //! **Two addresses** of one server are found by what they hold (`twins`).
@@ -66,7 +66,7 @@ struct Precious {
 struct Heard {
     /// How it describes its export.
     says: Option<String>,
-    /// The disk to which all came that was read from it.
+    /// The disk to which (nearly) all came that was read from it.
     came: Option<DiskId>,
 }
 

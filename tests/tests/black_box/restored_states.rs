@@ -9,7 +9,7 @@ use sterna_tests::clients::nbdsh;
 use sterna_tests::images::is_all;
 use sterna_tests::programs::{command, run};
 use sterna_tests::wait::seconds;
-use sterna_tests::{MIB, Stage};
+use sterna_tests::{MIB, Stage, until};
 
 const SIZE: u64 = 32 * MIB;
 const CLIENTS: &[&str] = &["/usr/bin/python3", "nbdkit", "sqlite3"];
@@ -155,6 +155,40 @@ fn an_old_image_that_could_not_be_put_away_is_not_served() {
     stage.daemon.sterna("disk recover").ok();
     assert_eq!(stage.daemon.disk("x")["datastore"], "there");
     reads(&stage, "x", 'B');
+}
+
+/// Nothing is known against it, and its clients wait.
+#[test]
+fn an_old_image_is_warned_of_when_the_datastore_of_the_newer_one_is_back() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'A');
+    let backup = back_up(&mut stage);
+    let images = stage.scratch.path("images");
+    copy(&stage.here, &images);
+    let id = stage.daemon.migrate("x --to there");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    for file in ["x.raw", "x.raw.sterna"] {
+        fs::copy(images.join(file), stage.here.join(file)).expect("bring an image back");
+    }
+    let away = stage.scratch.path("away");
+    fs::rename(&stage.there, &away).expect("take the datastore away");
+    copy(&backup, &stage.daemon.state().to_owned());
+    stage.daemon.restart();
+    reads(&stage, "x", 'A');
+    let warned = || {
+        let all = stage.daemon.warnings("disk x").into_iter();
+        all.filter(|it| it.contains("has a newer image")).next()
+    };
+    assert_eq!(warned(), None);
+
+    fs::rename(&away, &stage.there).expect("bring the datastore back");
+    until("a warning", seconds(30), warned);
+    for file in ["x.raw", "x.raw.sterna"] {
+        fs::remove_file(stage.there.join(file)).expect("remove the newer image");
+    }
+    until("the warning to end", seconds(30), || warned().is_none().then_some(()));
 }
 
 #[test]

@@ -210,6 +210,8 @@ pub enum Event {
     },
     /// The destination has flushed.
     Flushed(Result<(), Fault>),
+    /// The source has flushed, or could not: its image tells the disk what that means.
+    SourceFlushed,
     /// The intention to switch over is durable, and so long did a write of the commit's
     /// record take; or neither could be had.
     Prepared(Option<Nanos>),
@@ -272,6 +274,9 @@ pub enum Action {
     Start(Job),
     /// Flush the destination.
     FlushDestination,
+    /// Flush the source, so that its image tells what it has lost. Does not keep what comes
+    /// after it waiting.
+    FlushSource,
     /// Record the intention to switch over, durably, and write the commit's record as it
     /// is before a commit.
     Prepare,

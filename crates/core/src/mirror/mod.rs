@@ -209,8 +209,11 @@ impl<M: RegionMap> Mirror<M> {
             _ => false,
         };
         let answers = self.flights.answers();
+        // Many events may come in one turn of the reactor, at one moment: one of them stores.
+        if now > self.seen {
+            self.regions.store_some();
+        }
         self.seen = now;
-        self.regions.store_some();
         match event {
             Event::Arrived(request) => self.arrived(now, request, out),
             Event::GuestWaits(is) => self.guest_waits = is,
@@ -230,6 +233,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
+            Event::SourceFlushed => self.source_flushed(now, out),
             Event::Prepared(record) => self.prepared(now, record, out),
             Event::Sealed(result) => self.sealed(now, result, out),
             Event::Committed(commit) => self.committed(now, commit, out),
@@ -322,7 +326,9 @@ impl<M: RegionMap> Mirror<M> {
             Some(verified) => self.config.size.saturating_sub(verified),
             None => 0,
         };
-        let eta = (rate > 0.0 && self.state == State::Running)
+        // Nobody knows when a switch-over succeeds that did not fit into its time.
+        let is_foreseen = !(phase == Phase::SwitchingOver && self.switch.undone() > 0);
+        let eta = (rate > 0.0 && self.state == State::Running && is_foreseen)
             .then(|| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));
         Progress {
             phase,

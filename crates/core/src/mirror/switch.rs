@@ -1,7 +1,7 @@
 //! The switch-over: the moment at which the destination becomes the truth.
 //!
 //! ```text
-//! flush ahead    guest running: empties the destination's caches
+//! flush ahead    guest running: empties the caches of both sides
 //! prepare        guest running: the intention is durable, and the commit's record has
 //!                been written once, which shows how quick that is
 //! drain          new writes are held, those in flight end
@@ -16,6 +16,12 @@
 //! the commit is answered from there, as it came before any write that the destination
 //! alone has got. A flush makes durable what was answered before it: at the source by
 //! itself, at the destination by the flush that the commit waits for.
+//!
+//! **The source's caches** are emptied because a cache that cannot write drops what it has, and
+//! the copier has read what was there before. Only a flush of the source tells of that. So one
+//! has ended before the commit, after all that was copied: if it fails, the image tells the
+//! disk's clients, and the move goes on, as they are better off elsewhere. What is written later
+//! goes to both sides by itself.
 //!
 //! **How long.** Up to the seal a write is held for no longer than the budget, less what
 //! the commit will take by what was measured in `prepare`. Past that there is only the
@@ -83,6 +89,10 @@ pub(super) struct Switch {
     step: Step,
     asked: Option<Asked>,
     since: Nanos,
+    /// Since when the source's flush is awaited.
+    source_flush: Option<Nanos>,
+    /// How far the copier had come when that flush began, in bytes.
+    passed: u64,
     hold_since: Option<Nanos>,
     /// How long the commit's record took in `prepare`: the commit, which cannot be
     /// undone, will take about as long, and its time is kept free in the budget.
@@ -128,7 +138,7 @@ impl Switch {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.asked.is_none()
+        self.asked.is_none() && self.source_flush.is_none()
     }
 
     pub(super) fn held(&self) -> Option<Nanos> {
@@ -150,9 +160,16 @@ impl Switch {
     }
 
     pub(super) fn deadline(&self, budget: Nanos) -> Option<Nanos> {
+        let source = self.source_flush.map(|since| since.plus(FLUSH_TIMEOUT));
+        source.into_iter().chain(self.deadline_of_step(budget)).min()
+    }
+
+    fn deadline_of_step(&self, budget: Nanos) -> Option<Nanos> {
         match self.step {
             Step::Idle if self.asked.is_some() => Some(self.since.plus(FLUSH_TIMEOUT)),
             Step::Idle => self.waits_until,
+            // Answered, and the source's flush is not.
+            Step::FlushAhead if self.asked.is_none() => None,
             Step::FlushAhead | Step::Prepare => Some(self.since.plus(FLUSH_TIMEOUT)),
             Step::Commit => None,
             Step::Drain | Step::FlushHeld | Step::Seal => self.undone_at(budget),
@@ -168,6 +185,7 @@ impl Switch {
     /// The operator wants it tried again, from the beginning.
     pub(super) fn resumed(&mut self, now: Nanos) {
         self.since = now;
+        self.source_flush = self.source_flush.map(|_| now);
         self.attempts = 0;
         self.late_attempts = 0;
         self.retry_at = Nanos(0);
@@ -192,7 +210,7 @@ impl<M: RegionMap> Mirror<M> {
         self.switch.waits_until = None;
         let ready = self.running()
             && self.switch.step == Step::Idle
-            && self.switch.asked.is_none()
+            && self.switch.is_idle()
             && self.jobs.is_empty()
             && self.is_ready();
         if !ready {
@@ -202,6 +220,9 @@ impl<M: RegionMap> Mirror<M> {
             self.switch.waits_until = Some(self.switch.retry_at);
             return;
         }
+        self.switch.source_flush = Some(now);
+        self.switch.passed = self.pace.passed();
+        out.push(Action::FlushSource);
         self.flush_destination(now, Step::FlushAhead, out);
     }
 
@@ -237,19 +258,34 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         match self.switch.step {
-            Step::FlushAhead if !self.is_ready() => {
-                self.switch.step = Step::Idle;
-            }
-            Step::FlushAhead => {
-                self.switch.ask(now, Step::Prepare, Asked::Prepare);
-                out.push(Action::Prepare);
-            }
+            Step::FlushAhead => self.flushed_ahead(now, out),
             Step::FlushHeld => {
                 self.switch.ask(now, Step::Seal, Asked::Seal);
                 out.push(Action::Seal);
             }
             _ => {} // Undone meanwhile, or between two switch-overs.
         }
+    }
+
+    /// The source was flushed. Whether that went well its image tells the disk.
+    pub(super) fn source_flushed(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.switch.source_flush = None;
+        if self.switch.step == Step::FlushAhead {
+            self.flushed_ahead(now, out);
+        }
+    }
+
+    /// One of the two sides was flushed ahead.
+    fn flushed_ahead(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if !self.switch.is_idle() {
+            return;
+        }
+        if !self.is_ready() {
+            self.switch.step = Step::Idle;
+            return;
+        }
+        self.switch.ask(now, Step::Prepare, Asked::Prepare);
+        out.push(Action::Prepare);
     }
 
     pub(super) fn prepared(
@@ -268,7 +304,9 @@ impl<M: RegionMap> Mirror<M> {
         };
         self.switch.commit_takes = takes;
         let quick = self.switch.commit_takes.0 * 2 <= self.config.hold_budget.0;
-        if !quick || !self.is_ready() {
+        // What was copied since the source's flush that flush says nothing of.
+        let is_flushed = self.pace.passed() == self.switch.passed;
+        if !quick || !is_flushed || !self.is_ready() {
             self.fail_switch(now, out);
             return;
         }
@@ -280,9 +318,13 @@ impl<M: RegionMap> Mirror<M> {
 
     /// Looks at the step that waits for the writes in flight, and at the budget.
     pub(super) fn advance_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let unanswered = self.switch.asked.is_some()
-            && self.running()
-            && now.since(self.switch.since) >= FLUSH_TIMEOUT;
+        let is_overdue =
+            |since: Nanos| self.running() && now.since(since) >= FLUSH_TIMEOUT;
+        let unanswered = self.switch.asked.is_some() && is_overdue(self.switch.since);
+        if self.switch.source_flush.is_some_and(is_overdue) {
+            self.pause(now, PauseReason::SourceTimedOut(FLUSH_TIMEOUT), out);
+            return;
+        }
         match self.switch.step {
             // Idle: asked for before it was undone, and still not answered.
             Step::Idle | Step::FlushAhead | Step::Prepare if unanswered => {

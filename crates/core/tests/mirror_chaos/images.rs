@@ -5,6 +5,9 @@
 //! perhaps some of what came later. Where it forgets, old blocks come back here and there,
 //! because it may have written some of the others by itself.
 //!
+//! The source's cache may drop what it cannot write: the guest goes on to read it from the
+//! cache, the copier reads what was there before, and only the next flush tells.
+//!
 //! A flush that fails leaves blocks behind that read as they were written, that no later
 //! flush writes any more, and that are gone as soon as the cache is (a kernel takes a page
 //! that it could not write for clean).
@@ -48,12 +51,21 @@ pub(crate) struct Images {
     durable: Vec<u64>,
     /// The same of the source.
     source_durable: Vec<u64>,
+    /// What the source has dropped: what a guest reads there, and what it has kept.
+    dropped: BTreeMap<u64, Dropped>,
     /// Blocks that no flush writes, unless they are written again.
     clean: Vec<bool>,
     /// Blocks of the source that cannot be read, until when.
     bad: BTreeMap<u64, u64>,
     /// Blocks of the source that were bad since a write to them was acknowledged.
     were_bad: BTreeSet<u64>,
+}
+
+/// A block of the source that its cache has dropped.
+#[derive(Clone, Copy)]
+struct Dropped {
+    cached: u64,
+    kept: u64,
 }
 
 /// What a flush that is under way covers.
@@ -82,6 +94,7 @@ impl Images {
             source,
             durable: destination.clone(),
             destination,
+            dropped: BTreeMap::new(),
             clean,
             bad,
             were_bad,
@@ -119,11 +132,12 @@ impl Images {
         self.were_bad.contains(&block)
     }
 
-    /// The image that a guest's request goes to.
-    pub(crate) fn on(&self, side: Side) -> &[u64] {
-        match side {
-            Side::Source => &self.source,
-            Side::Destination | Side::Moved => &self.destination,
+    /// What a guest finds in a block.
+    pub(crate) fn found(&self, side: Side, block: usize) -> u64 {
+        match (side, self.dropped.get(&(block as u64))) {
+            (Side::Source, Some(dropped)) => dropped.cached,
+            (Side::Source, None) => self.source[block],
+            (Side::Destination | Side::Moved, _) => self.destination[block],
         }
     }
 
@@ -133,6 +147,7 @@ impl Images {
             Side::Source => {
                 self.source[block] = value;
                 self.bad.remove(&(block as u64));
+                self.dropped.remove(&(block as u64));
             }
             Side::Destination | Side::Moved => {
                 self.destination[block] = value;
@@ -203,6 +218,28 @@ impl Images {
     /// The source keeps all that it holds.
     pub(crate) fn source_is_flushed(&mut self) {
         self.source_durable.clone_from(&self.source);
+    }
+
+    /// The source's cache drops what it cannot write, one in two blocks.
+    pub(crate) fn source_drops(&mut self, random: &mut Random) {
+        for (block, kept) in self.source_durable.iter().copied().enumerate() {
+            let cached = self.source[block];
+            if cached != kept && random.one_in(2) {
+                self.source[block] = kept;
+                self.dropped.insert(block as u64, Dropped { cached, kept });
+            }
+        }
+    }
+
+    /// Whether the source has dropped a block, and nobody was told.
+    pub(crate) fn is_dropped(&self, block: u64) -> bool {
+        self.dropped.contains_key(&block)
+    }
+
+    /// What the source has dropped and nobody was told of: the blocks, and what they hold.
+    pub(crate) fn dropped(&mut self) -> Vec<(u64, u64)> {
+        let dropped = std::mem::take(&mut self.dropped);
+        dropped.into_iter().map(|(block, dropped)| (block, dropped.kept)).collect()
     }
 
     /// What the source was not made to keep is gone, once in `n` blocks. Gives those that

@@ -291,6 +291,25 @@ fn what_a_source_has_forgotten_the_destination_has_not_either() {
     run("source forgets", with_a_forgetful_source);
 }
 
+/// A world in which the source's cache drops what it cannot write.
+fn with_a_source_that_cannot_write(random: &mut Random) -> Setup {
+    Setup {
+        writeback_fails: 60,
+        destination_slow: random.one_in(3),
+        kills: if random.one_in(2) { 300 } else { 0 },
+        controls: if random.one_in(4) { 100 } else { 0 },
+        blocks: 4 + random.below(60),
+        chaos_steps: 2000,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    }
+}
+
+#[test]
+fn what_a_sources_cache_has_dropped_a_flush_tells_before_the_switch_over() {
+    run("writeback", with_a_source_that_cannot_write);
+}
+
 /// A world in which the source's server drops at each kill what nobody had flushed.
 fn with_a_dropping_source(random: &mut Random) -> Setup {
     Setup {
@@ -435,6 +454,11 @@ fn a_write_of_somebody_else_that_is_taken_for_a_loss_is_caught() {
 #[test]
 fn a_loss_of_the_source_that_is_not_told_is_caught() {
     is_caught(Mistake::SourceLossNotTold, &LOST, with_a_forgetful_source);
+}
+
+#[test]
+fn a_commit_without_a_flush_of_the_source_is_caught() {
+    is_caught(Mistake::SourceNotFlushed, &LOST, with_a_source_that_cannot_write);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) enum Mistake {
     ForeignWriteTakenForLoss,
     /// That the source's storage has lost something is not told.
     SourceLossNotTold,
+    /// The source is not flushed before the commit.
+    SourceNotFlushed,
     /// A map that is found after a kill is believed although the source's server may have
     /// dropped writes with the daemon's connection.
     DroppedSourceBelieved,

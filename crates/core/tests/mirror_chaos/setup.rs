@@ -72,6 +72,8 @@ pub(crate) struct Setup {
     /// The source is on a server that drops with the daemon's connection what it was not
     /// made to keep.
     pub(crate) source_drops: bool,
+    /// The source's cache drops what it cannot write, and only a flush tells.
+    pub(crate) writeback_fails: u64,
     /// Others write to the destination while the migration stands still.
     pub(crate) foreign_while_paused: u64,
     /// How long the destination is left without a flush.
@@ -122,6 +124,7 @@ impl Setup {
             foreign: 0,
             source_forgets: 0,
             source_drops: false,
+            writeback_fails: 0,
             foreign_while_paused: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,

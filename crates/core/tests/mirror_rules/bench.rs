@@ -14,6 +14,8 @@ pub(crate) struct Bench {
     pub(crate) mirror: Mirror<MemoryMap>,
     pub(crate) now: Nanos,
     pub(crate) asked: Vec<Action>,
+    /// The source answers flushes at once.
+    pub(crate) source_flushes: bool,
 }
 
 impl Bench {
@@ -25,6 +27,7 @@ impl Bench {
             mirror: Mirror::new(now, config, Counted::new(map)),
             now,
             asked: Vec::new(),
+            source_flushes: true,
         }
     }
 
@@ -39,7 +42,7 @@ impl Bench {
         map.set(REGIONS - 1, Stored::Late);
         let now = Nanos::from_secs(1);
         let mirror = Mirror::new(now, Bench::config(), Counted::new(map));
-        let mut bench = Bench { mirror, now, asked: Vec::new() };
+        let mut bench = Bench { mirror, now, asked: Vec::new(), source_flushes: true };
         bench.tell(Event::Tick);
         bench
     }
@@ -47,6 +50,10 @@ impl Bench {
     pub(crate) fn tell(&mut self, event: Event) -> &[Action] {
         self.asked.clear();
         self.mirror.handle(self.now, event, &mut self.asked);
+        if self.source_flushes && self.asked.contains(&Action::FlushSource) {
+            self.asked.retain(|action| *action != Action::FlushSource);
+            self.mirror.handle(self.now, Event::SourceFlushed, &mut self.asked);
+        }
         &self.asked
     }
 

@@ -1,8 +1,9 @@
 //! The switch-over and its undoing.
 
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, Event, HOLD_BUDGET, Job, JobKind, JobOutcome,
-    MirrorEnd, Notice, PATIENCE, PauseReason, Phase, RequestId, RequestKind, Stored,
+    Action, Commit, Config, Control, Event, FLUSH_TIMEOUT, HOLD_BUDGET, Job, JobKind,
+    JobOutcome, MirrorEnd, Notice, PATIENCE, PauseReason, Phase, RequestId, RequestKind,
+    Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -33,12 +34,54 @@ fn a_switch_over_past_its_budget_is_undone_and_tried_again() {
     bench.after(HOLD_BUDGET).tell(Event::Tick);
     let undone = Action::Notice(Notice::SwitchOverUndone { held: HOLD_BUDGET });
     assert_eq!(bench.asked, [undone, source(1), destination(1)]);
+    let progress = bench.mirror.progress();
+    assert_eq!((progress.undone, progress.eta), (1, None), "nobody knows when it fits");
     // The flush that was under way must be answered before the next attempt.
     bench.source_done(1);
     bench.destination_done(1);
     assert_eq!(bench.tell(Event::Flushed(Ok(()))), []);
     bench.after(Nanos::from_secs(5)).tell(Event::Tick);
     assert_eq!(bench.asked, [Action::FlushDestination]);
+}
+
+#[test]
+fn the_commit_waits_for_a_flush_of_the_source_that_began_after_the_last_copy() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.source_flushes = false;
+    let flush = [Action::FlushSource, Action::FlushDestination];
+    assert!(bench.tell(Event::Tick).ends_with(&flush));
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [], "the source has not answered");
+    assert_eq!(bench.tell(Event::SourceFlushed), [Action::Prepare]);
+    // A write that the destination takes too late is copied: the source's cache may have
+    // dropped it before.
+    bench.write(1, 0);
+    bench.source_done(1);
+    bench.after(HOLD_BUDGET).tell(Event::Tick);
+    bench.destination_done(1);
+    let job = bench.jobs().pop().expect("the region is copied");
+    bench.copied(job);
+    let undone = Action::Notice(Notice::SwitchOverUndone { held: Nanos(0) });
+    assert_eq!(bench.tell(Event::Prepared(Some(Nanos(0)))), [undone]);
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    assert_eq!(bench.asked, flush);
+}
+
+#[test]
+fn a_source_that_does_not_flush_pauses_the_move() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.source_flushes = false;
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    let deadline = bench.mirror.deadline().expect("a deadline");
+    assert_eq!(deadline, bench.now.plus(FLUSH_TIMEOUT));
+    bench.after(FLUSH_TIMEOUT).tell(Event::Tick);
+    let phase = bench.mirror.progress().phase;
+    assert_eq!(phase, Phase::Paused(PauseReason::SourceTimedOut(FLUSH_TIMEOUT)));
+    // It goes on when the source has answered.
+    bench.tell(Event::Control(Control::Resume));
+    assert!(!bench.asked.contains(&Action::FlushSource), "one is under way");
+    bench.tell(Event::SourceFlushed);
+    assert!(bench.asked.contains(&Action::FlushSource), "{:?}", bench.asked);
 }
 
 #[test]

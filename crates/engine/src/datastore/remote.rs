@@ -1,6 +1,7 @@
 //! A datastore that is an export of an NBD server: one image, from its first
 //! byte. The sidecar is in the trailer, if the disk leaves room for it.
 
+use sterna_core::Bytes;
 use sterna_nbd::{TransmissionFlags, Uri};
 
 use super::DatastoreError;
@@ -100,7 +101,7 @@ impl Remote {
 
     pub(super) fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
         let mut trailer = [0; TRAILER_LEN];
-        Exchange::open(&self.uri)?.read(at, &mut trailer)?;
+        self.reaching(at + TRAILER_LEN as u64)?.read(at, &mut trailer)?;
         Ok(trailer)
     }
 
@@ -110,7 +111,24 @@ impl Remote {
         at: u64,
         trailers: &[Trailer],
     ) -> Result<(), DatastoreError> {
-        write(&mut Exchange::open(&self.uri)?, at, trailers)
+        write(&mut self.reaching(at + TRAILER_LEN as u64)?, at, trailers)
+    }
+
+    /// A connection to an export that is still at least so long: a server that was started
+    /// with a shorter file would only say that requests are invalid.
+    fn reaching(&self, end: u64) -> Result<Exchange, DatastoreError> {
+        let exchange = Exchange::open(&self.uri)?;
+        let size = exchange.negotiated().session.size;
+        if size < end {
+            let reason = format!(
+                "the export has {} ({size} bytes) now, and had {} bytes; export it with its \
+                 former size",
+                Bytes(size),
+                self.capacity
+            );
+            return Err(remote(&self.uri, reason));
+        }
+        Ok(exchange)
     }
 
     /// Writes what comes of the trailer that is there, on the connection on which it was
@@ -120,7 +138,7 @@ impl Remote {
         at: u64,
         change: &mut dyn FnMut(&Trailer) -> Result<Vec<Trailer>, DatastoreError>,
     ) -> Result<(), DatastoreError> {
-        let mut exchange = Exchange::open(&self.uri)?;
+        let mut exchange = self.reaching(at + TRAILER_LEN as u64)?;
         let mut old = [0; TRAILER_LEN];
         exchange.read(at, &mut old)?;
         write(&mut exchange, at, &change(&old)?)

@@ -136,9 +136,7 @@ impl Core {
         }
         self.order.ends(id);
         self.patches.forget(id);
-        if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
-            self.promise.lost(cx.now, &self.name);
-        }
+        self.look_for_loss(cx, self.current);
         if let Err(errno) = &result
             && !self.closing
             && !is_declined(&request.op, &result)

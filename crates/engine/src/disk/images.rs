@@ -146,6 +146,21 @@ impl Core {
         forgot.is_some()
     }
 
+    /// Has clients told if a flush of the image has failed for which there is no second try.
+    /// It may be the image that the disk has left: what it has lost, the new one lacks. Says
+    /// whether that is the first loss since the disk has its image: while no flush succeeds,
+    /// clients know that already.
+    pub(crate) fn look_for_loss(&mut self, cx: &Cx, number: u16) -> bool {
+        if !self.held(number).is_some_and(|held| held.image.has_lost()) {
+            return false;
+        }
+        if number == self.current {
+            return self.promise.lost(cx.now, &self.name);
+        }
+        self.promise.lose(cx.now, &self.name, Loss::FlushFailed);
+        true
+    }
+
     /// Whether the server of an image came back in an older state; asked once. Of the image
     /// that is the truth, clients are told.
     pub(crate) fn has_gone_back(&mut self, cx: &Cx, number: u16) -> bool {

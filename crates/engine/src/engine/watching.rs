@@ -27,7 +27,7 @@ impl Engine {
         WatchedReads { id, disks: disks.iter().filter(watches).copied().collect() }
     }
 
-    /// The disk that all of the reads have come to, if there is one.
+    /// The disk that (nearly) all of the reads have come to, if there is one.
     pub fn reads_came(&self, watched: WatchedReads) -> Option<DiskId> {
         let WatchedReads { id, disks } = watched;
         let ended = |disk: &DiskId| {

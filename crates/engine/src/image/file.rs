@@ -303,11 +303,21 @@ impl FileImage {
             self.cache.ends();
         }
         let is_flush = matches!(flight.op, ImageOp::Flush);
-        if !ok && !unasked && (is_flush || matches!(flight.step, Step::Sync)) {
+        let syncs = is_flush || matches!(flight.step, Step::Sync);
+        if !ok && !unasked && (syncs || self.has_failed_at_server(flight, result)) {
             self.lost |= flight.outstanding || self.cache.is_outstanding();
         } else if ok && is_flush {
             self.cache.flushed(flight.covers);
         }
+    }
+
+    /// Whether a direct write with FUA has failed for which a server may have flushed the
+    /// whole file, and with it writes that were answered before. One that finds no room has
+    /// failed by itself.
+    fn has_failed_at_server(&self, flight: &Flight, result: &ImageResult) -> bool {
+        let is_full = matches!(result, Err(Errno(libc::ENOSPC | libc::EDQUOT)));
+        let is_durable = matches!(flight.op, ImageOp::Write { fua: true, .. });
+        is_durable && !is_full && !self.direct_is_stored
     }
 
     /// Asks the kernel for the next step of an operation.

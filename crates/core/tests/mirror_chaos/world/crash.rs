@@ -70,7 +70,7 @@ impl World {
             return;
         }
         for block in 0..self.setup.blocks {
-            let spoilt = self.is_spoilt_at(block);
+            let spoilt = self.is_spoilt_at(block) || images.is_dropped(block);
             let synced = !spoilt && map.get(block / SECTORS) == Stored::Synced;
             let at = block as usize;
             let same = images.source[at] == images.destination[at];

@@ -175,13 +175,14 @@ impl World {
     /// The image that is the truth now holds what the guest may read.
     fn check_truth(&mut self) {
         let truth = match self.ended {
-            Some(MirrorEnd::Completed) => &self.images.destination,
-            _ => &self.images.source,
+            Some(MirrorEnd::Completed) => Side::Moved,
+            _ => Side::Source,
         };
-        for (block, value) in truth.iter().enumerate() {
+        for block in 0..self.setup.blocks as usize {
+            let value = self.images.found(truth, block);
             let possible = self.guest.may_hold(block as u64);
             assert!(
-                possible.contains(value),
+                possible.contains(&value),
                 "block {block}: {value} not in {possible:?}"
             );
         }
@@ -223,6 +224,9 @@ impl World {
             }
             if self.random.one_in(self.setup.source_forgets) {
                 return self.source_forgets();
+            }
+            if self.random.one_in(self.setup.writeback_fails) {
+                return self.images.source_drops(&mut self.random);
             }
             if self.random.one_in(self.setup.goes_bad) {
                 return self.goes_bad();
@@ -358,6 +362,7 @@ impl World {
             Action::Moved(id) => self.start_request(id, Side::Moved),
             Action::Start(job) => self.start_job(job),
             Action::FlushDestination => self.flush(),
+            Action::FlushSource => self.flush_source(),
             Action::Prepare => self.begin(Effect::Prepare, vec![]),
             Action::Seal => self.begin(Effect::Seal, vec![]),
             Action::Notice(Notice::Paused(PauseReason::BadSectors(places))) => {

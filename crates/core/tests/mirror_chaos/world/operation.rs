@@ -32,6 +32,7 @@ pub(super) enum Effect {
     Probe { job: Job },
     Compare { job: Job, seen: BTreeMap<u64, [Option<u64>; 2]> },
     FlushDestination(Flush),
+    FlushSource,
     Prepare,
     Seal,
     Commit,
@@ -57,9 +58,9 @@ impl Effect {
     fn at_risk(&self, random: &mut Random) -> Option<Side> {
         match self {
             Effect::Compare { .. } if random.one_in(2) => Some(Side::Source),
-            Effect::Write { on: Side::Source, .. } | Effect::CopyRead { .. } => {
-                Some(Side::Source)
-            }
+            Effect::Write { on: Side::Source, .. }
+            | Effect::CopyRead { .. }
+            | Effect::FlushSource => Some(Side::Source),
             Effect::Read { .. }
             | Effect::Flush { .. }
             | Effect::Scan { .. }
@@ -240,7 +241,9 @@ impl World {
         let images = &mut self.images;
         match &mut self.operations[pick].effect {
             Effect::Write { id, on } => images.write(*on, b, self.guest.value(*id)),
-            Effect::Read { id, on } => self.guest.finds(*id, block, images.on(*on)[b]),
+            Effect::Read { id, on } => {
+                self.guest.finds(*id, block, images.found(*on, b));
+            }
             Effect::CopyRead { data, .. } => {
                 data.insert(block, images.source[b]);
             }
@@ -298,7 +301,7 @@ impl World {
             Effect::Read { id, on: Side::Source }
             | Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
             Effect::Flush { id } => {
-                self.images.source_is_flushed();
+                self.source_is_flushed();
                 self.source_done(id, !fails);
             }
             Effect::Write { id, on: Side::Destination } => {
@@ -336,6 +339,10 @@ impl World {
                 self.job_done(job, JobOutcome::Compared { differing, read });
             }
             Effect::FlushDestination(flush) => self.flush_done(&flush, result),
+            Effect::FlushSource => {
+                self.source_is_flushed();
+                self.tell(Event::SourceFlushed);
+            }
             Effect::Prepare => {
                 let takes = Nanos(self.random.below(30_000_000));
                 self.tell(Event::Prepared((!fails).then_some(takes)));
@@ -348,6 +355,27 @@ impl World {
                 let commit = if fails { Commit::Failed } else { Commit::Durable };
                 self.tell(Event::Committed(commit));
             }
+        }
+    }
+
+    /// A flush of the source has ended: it tells of what was dropped.
+    fn source_is_flushed(&mut self) {
+        let dropped = self.images.dropped();
+        for (block, value) in &dropped {
+            self.guest.gives_up_block(self.clock, *block, *value);
+        }
+        self.images.source_is_flushed();
+        if !dropped.is_empty() {
+            self.tell(Event::SourceForgot);
+        }
+    }
+
+    /// The source is to be flushed before the switch-over.
+    pub(super) fn flush_source(&mut self) {
+        if self.setup.mistake == Some(Mistake::SourceNotFlushed) {
+            self.later.push(Event::SourceFlushed);
+        } else {
+            self.begin(Effect::FlushSource, vec![]);
         }
     }
 

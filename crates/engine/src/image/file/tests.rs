@@ -24,7 +24,11 @@ impl Io for Kernel {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }
         let result = match &op {
-            Op::Write { buf, .. } => Ok(buf.len() as u64),
+            Op::Write { buf, dsync: false, .. } => Ok(buf.len() as u64),
+            Op::Write { buf, .. } => match self.flush_fails.lock().unwrap().take() {
+                Some(errno) => Err(Errno(errno)),
+                None => Ok(buf.len() as u64),
+            },
             Op::Sync { .. } => match self.flush_fails.lock().unwrap().take() {
                 Some(errno) => Err(Errno(errno)),
                 None => Ok(0),
@@ -204,6 +208,24 @@ fn direct_writes_that_a_server_may_cache_are_lost_when_their_flush_fails() {
     assert!(!rig.failing_flush_loses());
     assert!(rig.write(0, 8192, false).is_ok());
     assert!(rig.failing_flush_loses());
+}
+
+#[test]
+fn a_direct_write_with_fua_that_a_server_fails_takes_earlier_writes_with_it() {
+    for (is_stored, before, errno, loses) in [
+        (false, true, libc::EIO, true),
+        (false, true, libc::ENOSPC, false),
+        (false, false, libc::EIO, false),
+        (true, true, libc::EIO, false),
+    ] {
+        let mut rig = rig_on(Some(4096), is_stored);
+        if before {
+            assert!(rig.write(0, 8192, false).is_ok());
+        }
+        *rig.flush_fails.lock().unwrap() = Some(errno);
+        assert_eq!(rig.write(8192, 4096, true), Err(Errno(errno)));
+        assert_eq!(rig.image.has_lost(), loses, "{is_stored} {before} {errno}");
+    }
 }
 
 #[test]

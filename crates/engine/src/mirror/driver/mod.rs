@@ -53,6 +53,8 @@ enum Own {
     Job(JobId, Side),
     /// The flush of the destination.
     Flush,
+    /// The flush of the source.
+    SourceFlush,
 }
 
 /// What the daemon or the operator says.
@@ -247,6 +249,9 @@ impl MirrorDriver {
             Action::FlushDestination => {
                 self.own(core, cx, Own::Flush, self.destination, ImageOp::Flush);
             }
+            Action::FlushSource => {
+                self.own(core, cx, Own::SourceFlush, self.source, ImageOp::Flush);
+            }
             Action::Prepare => self.send(MigrationEvent::Prepare(self.id)),
             Action::Seal => self.send(MigrationEvent::Seal(self.id)),
             Action::Unseal => self.send(MigrationEvent::Unseal(self.id)),
@@ -279,7 +284,9 @@ impl MirrorDriver {
 
     /// Starts an operation under a ticket of our own.
     fn own(&mut self, core: &mut Core, cx: &mut Cx, own: Own, image: u16, op: ImageOp) {
-        self.note_copy(cx); // Only the destination is asked for this way.
+        if image == self.destination {
+            self.note_copy(cx);
+        }
         let ticket = Core::OWN + u64::from(self.tickets.insert(own));
         core.submit(cx, image, ticket, op);
     }
@@ -344,6 +351,14 @@ impl MirrorDriver {
         self.alarm.set(&mut cx.timers, deadline, token);
     }
 
+    /// The source may have failed a flush. What its cache has dropped the copy may have, or
+    /// lack; both are to hold the same after the switch-over as before.
+    fn look_for_loss(&mut self, core: &mut Core, cx: &mut Cx) {
+        if core.look_for_loss(cx, self.source) && self.ended.is_none() {
+            self.tell(core, cx, Event::SourceForgot);
+        }
+    }
+
     /// Something has happened to one of the images.
     fn look(&mut self, core: &mut Core, cx: &mut Cx) {
         if core.has_forgotten(cx, self.source) {
@@ -398,7 +413,9 @@ impl Driver for MirrorDriver {
             return;
         };
         let own = self.tickets.remove(own as u32);
-        if !matches!(own, Some(Own::Job(_, Side::Source)) | None) {
+        let is_sources =
+            matches!(own, Some(Own::Job(_, Side::Source) | Own::SourceFlush));
+        if !is_sources && own.is_some() {
             self.note_copy(cx); // As late as now.
         }
         match own {
@@ -418,6 +435,10 @@ impl Driver for MirrorDriver {
             Some(Own::Flush) => {
                 let result = result.map(|_| ()).map_err(fault);
                 self.tell(core, cx, Event::Flushed(result));
+            }
+            Some(Own::SourceFlush) => {
+                self.look_for_loss(core, cx);
+                self.tell(core, cx, Event::SourceFlushed);
             }
             None => {}
         }
