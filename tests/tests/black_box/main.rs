@@ -17,6 +17,7 @@ mod bad_sectors;
 mod cli;
 mod daemons_that_end;
 mod dashboard;
+mod dropped_pages;
 mod drs;
 mod endurance;
 mod faults;

@@ -1,0 +1,64 @@
+//! A source whose device takes no writes any more: the kernel drops the pages that it could
+//! not write, and tells the next flush. A move must not let that go unsaid.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use sterna_tests::clients::Clients;
+use sterna_tests::places::TinyFs;
+use sterna_tests::programs::run;
+use sterna_tests::{MIB, Stage};
+
+const SIZE: u64 = 16 * MIB;
+
+/// A memory of a fixed size, mounted.
+struct Memory(PathBuf);
+
+impl Memory {
+    #[track_caller]
+    fn new(stage: &Stage, size: u64) -> Memory {
+        let dir = stage.scratch.path("memory");
+        fs::create_dir(&dir).expect("make a mount point");
+        let at = dir.to_str().expect("a plain path");
+        run("mount", ["-t", "tmpfs", "-o", &format!("size={size}"), "memory", at]);
+        Memory(dir)
+    }
+
+    /// Takes all that is free.
+    fn fill_up(&self) {
+        let mut file = File::create(self.0.join("ballast")).expect("create ballast");
+        while file.write_all(&[1; 4096]).is_ok() {}
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        run("umount", ["--lazy".as_ref(), self.0.as_os_str()]);
+    }
+}
+
+/// Parts of blocks on XFS go through the page cache.
+#[test]
+fn what_the_source_has_dropped_each_client_is_told_after_the_move() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.xfs", "/usr/bin/python3"])
+    else {
+        return;
+    };
+    let memory = Memory::new(&stage, 160 * MIB);
+    let full = TinyFs::xfs(&memory.0.join("xfs"), &stage.scratch.path("full"), 320 * MIB);
+    stage.datastore("full", full.dir().display());
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on full")).ok();
+    memory.fill_up();
+    let clients = Clients::start(
+        &stage.scratch,
+        &stage.daemon.uri("d"),
+        "a, b = connect(), connect(); a.pwrite(b'x' * 512, 8 << 20)",
+        "flushes(a); flushes(b); flushes(connect())",
+    );
+    let id = stage.daemon.migrate("d --to there");
+    stage.daemon.completed(id);
+    assert_eq!(clients.go_on(), ["EIO", "ok", "EIO", "ok", "ok", "ok"]);
+    let told = stage.daemon.warnings("disk d").pop().unwrap_or_default();
+    assert!(told.contains("a flush of its image failed"), "{told}");
+}
