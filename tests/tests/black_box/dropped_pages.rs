@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 
-use sterna_tests::clients::Clients;
+use sterna_tests::clients::{Clients, nbdsh};
 use sterna_tests::places::TinyFs;
 use sterna_tests::programs::run;
 use sterna_tests::{MIB, Stage};
@@ -49,10 +49,13 @@ fn what_the_source_has_dropped_each_client_is_told_after_the_move() {
     let full = TinyFs::xfs(&memory.0.join("xfs"), &stage.scratch.path("full"), 320 * MIB);
     stage.datastore("full", full.dir().display());
     stage.daemon.sterna(&format!("disk create d --size {SIZE} --on full")).ok();
+    // Takes what the file system has used before, and its device has.
+    let uri = stage.daemon.uri("d");
+    nbdsh(&uri, "h.pwrite(b'-' * (4 << 20), 0); h.flush()");
     memory.fill_up();
     let clients = Clients::start(
         &stage.scratch,
-        &stage.daemon.uri("d"),
+        &uri,
         "a, b = connect(), connect(); a.pwrite(b'x' * 512, 8 << 20)",
         "flushes(a); flushes(b); flushes(connect())",
     );
