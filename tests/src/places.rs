@@ -54,6 +54,16 @@ impl Loop {
         Loop { device: device.trim().into() }
     }
 
+    /// Makes its file and the device larger, as an operator does with a volume in use.
+    #[track_caller]
+    pub fn grow(&self, size: u64) {
+        let device = self.device.to_str().expect("a plain path");
+        let file = programs::run("losetup", ["-n", "-O", "BACK-FILE", device]);
+        let file = std::fs::OpenOptions::new().write(true).open(file.trim());
+        file.and_then(|file| file.set_len(size)).expect("make the file larger");
+        programs::run("losetup", ["-c", device]);
+    }
+
     /// The device's path.
     pub fn device(&self) -> &Path {
         &self.device

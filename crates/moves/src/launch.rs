@@ -411,6 +411,9 @@ impl Moves {
         handle
             .check_file(&record.to.image)
             .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
+        handle
+            .follow_growth(&record.to.image, &expected, is_its_place)
+            .map_err(unreachable)?;
         match store.read_sidecar(&image, record.size) {
             Ok(found) if found == expected => Ok(()),
             // A switch-over that was undone, or a crash between two steps: the

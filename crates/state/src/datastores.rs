@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use sterna_core::{Mark, Shape};
 
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
@@ -108,6 +108,29 @@ impl Store {
             connection.execute(sql, params![mark.to_string(), name])
         })?
         .map_err(cannot("record a datastore's mark"))?;
+        Ok(())
+    }
+
+    /// How large a device or an export was when the sidecar of its disk was last known to be at
+    /// its end, in bytes.
+    pub fn place_size(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let name = name.to_owned();
+        self.run(move |connection| {
+            let sql = "SELECT size FROM datastores WHERE name = ?";
+            let size = connection.query_row(sql, [name], |row| row.get(0)).optional()?;
+            Ok::<_, rusqlite::Error>(size.flatten().map(from_sql))
+        })?
+        .map_err(cannot("read a datastore's size"))
+    }
+
+    /// Takes note of that.
+    pub fn set_place_size(&self, name: &str, size: u64) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.run(move |connection| {
+            let sql = "UPDATE datastores SET size = ? WHERE name = ?";
+            connection.execute(sql, params![to_sql(size), name])
+        })?
+        .map_err(cannot("record a datastore's size"))?;
         Ok(())
     }
 

@@ -21,7 +21,7 @@ const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// What brings a database from each version to the next. A released step never changes:
 /// databases exist that took it.
-pub(super) const STEPS: [&str; 23] = [
+pub(super) const STEPS: [&str; 24] = [
     include_str!("sql/0001_disks.sql"),
     include_str!("sql/0002_imported_images.sql"),
     include_str!("sql/0003_classes.sql"),
@@ -45,10 +45,11 @@ pub(super) const STEPS: [&str; 23] = [
     include_str!("sql/0021_fingerprints.sql"),
     include_str!("sql/0022_kept_hours.sql"),
     include_str!("sql/0023_made_files.sql"),
+    include_str!("sql/0024_place_sizes.sql"),
 ];
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 23;
+pub(super) const VERSION: i64 = 24;
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 

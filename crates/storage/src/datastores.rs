@@ -99,6 +99,7 @@ impl Storage {
             return Err(taken(&handle.record().location, known.name()));
         }
         self.store.add_datastore(DatastoreRecord { mark: handle.mark(), ..record })?;
+        handle.note_size(&*handle.get()?);
         lock(&self.handles).insert(name.clone(), handle.clone());
         let location = &handle.record().location;
         tracing::info!(datastore = name, %location, "datastore added");

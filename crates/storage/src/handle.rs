@@ -191,6 +191,10 @@ impl DatastoreHandle {
                 if opened.mark.is_some() {
                     *lock(&self.mark) = opened.mark;
                 }
+                // What is there has its sidecar at the end that is known.
+                if self.is_in_use() == Some(false) {
+                    self.note_size(&opened.datastore);
+                }
                 Ok(opened.datastore)
             }
             Some(Err(problem)) => Err(problem),
@@ -247,6 +251,18 @@ impl DatastoreHandle {
         match self.asker.open_for().or_else(|| self.listing.open_for()) {
             Some(span) => format!("{SILENT} (for {} s by now)", span.as_secs()),
             None => SILENT.into(),
+        }
+    }
+
+    /// Takes note of how large a device or an export is, for a daemon that finds it larger.
+    pub(crate) fn note_size(&self, datastore: &Datastore) {
+        let (name, size) = (self.name(), datastore.size_at_opening());
+        let Some(size) = size.filter(|_| !self.is_shared()) else { return };
+        let known = self.store.place_size(name).ok().flatten();
+        if known != Some(size)
+            && let Err(error) = self.store.set_place_size(name, size)
+        {
+            tracing::warn!(datastore = name, %error, "cannot record how large it is");
         }
     }
 

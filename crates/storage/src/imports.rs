@@ -128,7 +128,8 @@ impl Storage {
             drop(file);
             found
         });
-        let Some((at, opener)) = asked.answer().ok_or_else(|| silent(handle))? else {
+        let Some((at, opener)) = asked.answer().ok_or_else(|| silent(handle, ASKING))?
+        else {
             return Ok(());
         };
         let message = match disks.get(at) {

@@ -306,21 +306,23 @@ pub(crate) fn visit<T: Send + 'static>(
 ) -> Result<T> {
     let store = store.clone();
     let asked = Asker::default().ask(ASKING, move || store.connected(work));
-    asked.answer().ok_or_else(|| silent(to))?.map_err(|error| to.refused(&error))
+    asked.answer().ok_or_else(|| silent(to, ASKING))?.map_err(|error| to.refused(&error))
 }
 
-/// The same of a visit that only reads, which is left behind when the daemon stops.
+/// The same of a visit that only reads, within `limit`; it is left behind when the daemon
+/// stops.
 pub(crate) fn read_at<T: Send + 'static>(
     to: &DatastoreHandle,
     store: &Arc<Datastore>,
+    limit: Duration,
     work: impl FnOnce(Option<Visit>) -> T + Send + 'static,
 ) -> Result<T> {
     let store = store.clone();
-    let asked = Asker::default().ask(ASKING, move || store.connected(work));
+    let asked = Asker::default().ask(limit, move || store.connected(work));
     match asked.answer_unless(to.ending()) {
         Some(done) => done.map_err(|error| to.refused(&error)),
         None if to.ending().load(Ordering::Relaxed) => Err(ends()),
-        None => Err(silent(to)),
+        None => Err(silent(to, limit)),
     }
 }
 
@@ -329,9 +331,9 @@ pub(crate) fn ends() -> Error {
     Error::unavailable("the daemon stops").hint("ask again when it runs")
 }
 
-pub(crate) fn silent(to: &DatastoreHandle) -> Error {
+pub(crate) fn silent(to: &DatastoreHandle, limit: Duration) -> Error {
     to.has_not_answered();
-    let (name, seconds) = (to.name(), ASKING.as_secs());
+    let (name, seconds) = (to.name(), limit.as_secs());
     let message =
         format!("datastore {name} cannot be used: it has not answered for {seconds} s");
     Error::unavailable(message).hint("repair this; Sterna tries again every few seconds")

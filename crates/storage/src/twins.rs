@@ -234,7 +234,7 @@ impl Storage {
 /// Whether the destination says that it is all zeroes.
 fn is_empty(to: &DatastoreHandle, store: &Arc<Datastore>) -> Result<bool> {
     let size = store.size_at_opening().unwrap_or(0);
-    read_at(to, store, move |visit| {
+    read_at(to, store, ASKING, move |visit| {
         visit.is_some_and(|mut visit| {
             let data = visit.data(size);
             data.is_all && data.stretches.is_empty()

@@ -1,10 +1,12 @@
-//! Devices and exports that are made larger while no daemon runs.
+//! Devices and exports that are made larger, which a daemon finds when it starts.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::write_image;
+use sterna_tests::places::Loop;
+use sterna_tests::programs;
 use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
@@ -12,7 +14,7 @@ use sterna_tests::{MIB, Stage, until};
 const SIZE: u64 = 32 * MIB;
 /// With so much more, there is room for a sidecar.
 const ROOM: u64 = 65536;
-const CLIENTS: &[&str] = &["/usr/bin/python3", "nbdkit"];
+const CLIENTS: &[&str] = &["/usr/bin/python3", "nbdkit", "sqlite3"];
 
 /// The disk `d`, full of data, on an export of this size; the daemon is down.
 #[track_caller]
@@ -99,10 +101,14 @@ fn a_larger_place_that_is_not_the_disk_s_is_not_served() {
 }
 
 #[test]
-fn a_sidecar_far_behind_its_disk_is_not_found_and_people_are_told_what_to_do() {
+fn a_sidecar_far_behind_its_disk_is_not_found_by_an_old_state_and_people_are_told() {
     let export = SIZE + 20 * MIB;
     let Some((mut stage, mut server)) = down(export) else { return };
     has_size(&mut server, export + ROOM);
+    // A state of before this was kept.
+    let state = stage.daemon.state().join("state.db");
+    let sql = "UPDATE datastores SET size = NULL";
+    programs::run("sqlite3", [state.as_os_str(), sql.as_ref()]);
     stage.daemon.restart();
     let problem = problem(&stage);
     let advice = "stop the daemon, make it as large as before, and start the daemon";
@@ -112,4 +118,48 @@ fn a_sidecar_far_behind_its_disk_is_not_found_and_people_are_told_what_to_do() {
     has_size(&mut server, export);
     stage.daemon.restart();
     is_served(&stage);
+}
+
+/// The sidecar goes to the end that the daemon knows, far behind the disk.
+#[test]
+fn a_device_that_is_made_larger_while_the_daemon_runs_has_its_disk_found_afterwards() {
+    let Some(mut stage) = Stage::given_root(&["losetup", "/usr/bin/python3"]) else {
+        return;
+    };
+    let file = stage.scratch.path("volume.img");
+    let device = Loop::new(&file, 128 * MIB);
+    stage.datastore("volume", device.device().display());
+    device.grow(256 * MIB);
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on volume")).ok();
+    nbdsh(&stage.daemon.uri("d"), "h.pwrite(b'd' * (1 << 20), 0); h.flush()");
+    for grown in [256, 300, 400] {
+        device.grow(grown * MIB);
+        stage.daemon.kill();
+        stage.daemon.restart();
+        is_served(&stage);
+    }
+}
+
+#[test]
+fn a_copy_whose_place_is_made_larger_in_the_move_goes_on_after_a_kill() {
+    // With room for a sidecar before, or without.
+    for export in [SIZE + 20 * MIB, SIZE] {
+        let Some(mut stage) = Stage::given(CLIENTS) else { return };
+        let mut server = stage.nbd_server("far", export, &[]);
+        stage.disk_with_data("d", SIZE, SIZE);
+        let id = stage.daemon.migrate("d --to far --rate 1M");
+        stage.daemon.wait_for_bytes(id, 2 * MIB);
+        stage.daemon.looks_at_places();
+        stage.daemon.kill();
+        server.kill();
+        has_size(&mut server, SIZE + 80 * MIB);
+        stage.daemon.restart();
+        stage.daemon.hurry(id);
+        stage.daemon.completed(id);
+        stage.daemon.kill();
+        stage.daemon.restart();
+        until("the disk to be served", seconds(30), || {
+            stage.daemon.disk("d")["problem"].is_null().then_some(())
+        });
+    }
 }

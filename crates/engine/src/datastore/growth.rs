@@ -1,16 +1,18 @@
-//! A device or an export that was made larger while no daemon ran: the sidecar of its disk is
-//! not at its end any more.
+//! A device or an export that was made larger since it was opened, which a daemon finds when it
+//! starts: the sidecar of its disk is not at its end any more.
 //!
 //! **Rule.** If nothing says at the end whose the place is, Sterna looks where the end may have
 //! been, and brings the sidecar to the end, if it is to the last byte the expected one:
 //!
-//! - Of a disk that left room for it, it is behind the disk, within [`SLACK`].
+//! - Of a disk that left room for it, it is where the end was when a daemon last found it there,
+//!   or behind the disk, within [`SLACK`].
 //! - Of a disk that filled its place, it is in a file. Then nothing at the place says whose it
 //!   is, so the place counts only if its content proves that.
 //!
 //! The new one is durable before the old one goes: a kill leaves two that are equal.
 //!
-//! **What is not found**: a sidecar further behind its disk. The disk is not served then, until
+//! **What is not found**: a sidecar further behind its disk, of a state that does not say how
+//! large the place was. The disk is not served then, until
 //! its place is as large as before.
 
 use super::DatastoreError;
@@ -37,6 +39,7 @@ impl Medium {
     pub(super) fn follow_growth(
         &self,
         expected: &Identity,
+        before: Option<u64>,
         is_proven: bool,
     ) -> Result<bool, DatastoreError> {
         let Some(end) = trailer::offset(self.capacity(), expected.size) else {
@@ -60,7 +63,11 @@ impl Medium {
             }
             return Ok(is_proven);
         }
-        let Some(old) = self.left_behind(expected, end)? else { return Ok(false) };
+        let before = before.and_then(|before| trailer::offset(before, expected.size));
+        let before = before.filter(|before| *before < end);
+        let Some(old) = self.left_behind(expected, before, end)? else {
+            return Ok(false);
+        };
         self.write_sidecar(expected)?;
         self.write_trailers(old, &[[0; TRAILER_LEN]])?;
         Ok(true)
@@ -75,19 +82,26 @@ impl Medium {
     fn left_behind(
         &self,
         expected: &Identity,
+        before: Option<u64>,
         end: u64,
     ) -> Result<Option<u64>, DatastoreError> {
         let mut visit = match &self.kind {
             Kind::Device(device) => device.visit()?,
             Kind::Remote(remote) => remote.visit()?,
         };
+        let is_it =
+            |block: &Trailer| trailer::read(block).is_ok_and(|it| it == *expected);
+        if let Some(before) = before {
+            let bytes = visit.read(&(before..before + TRAILER_LEN as u64))?;
+            if bytes.as_array().is_some_and(is_it) {
+                return Ok(Some(before));
+            }
+        }
         let mut at = expected.size.next_multiple_of(TRAILER_LEN as u64);
         let last = end.min(at + SLACK);
         while at < last {
             let bytes = visit.read(&(at..last.min(at + STEP)))?;
             let (blocks, _) = bytes.as_chunks::<TRAILER_LEN>();
-            let is_it =
-                |block: &Trailer| trailer::read(block).is_ok_and(|it| it == *expected);
             if let Some(number) = blocks.iter().position(is_it) {
                 return Ok(Some(at + (number * TRAILER_LEN) as u64));
             }

@@ -100,17 +100,19 @@ impl Datastore {
     }
 
     /// Brings the sidecar of an image to the end of its device or export, if that was made
-    /// larger and the sidecar is where the end was before. Where nothing at the place can say
-    /// whose it is, somebody must have proven that. Says whether something was done.
+    /// larger and the sidecar is where the end was before: with so many bytes, or shortly behind
+    /// the disk. Where nothing at the place can say whose it is, somebody must have proven
+    /// that. Says whether something was done.
     pub fn follow_growth(
         &self,
         image: &ImageSpec,
         expected: &Identity,
+        before: Option<u64>,
         is_proven: bool,
     ) -> Result<bool, DatastoreError> {
         match self.ours(image)? {
             Ours::File(..) => Ok(false),
-            Ours::Whole(medium) => medium.follow_growth(expected, is_proven),
+            Ours::Whole(medium) => medium.follow_growth(expected, before, is_proven),
         }
     }
 

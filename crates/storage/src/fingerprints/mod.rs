@@ -9,7 +9,7 @@
 //! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
 //! last fingerprint. If the state cannot be written, the next round tries it again. At the
 //! start, a place that cannot be visited serves nothing either, and is tried again with the
-//! disk.
+//! disk; nor does one that is so slow that the disk's own stretches are not read in time.
 
 mod known;
 
@@ -41,8 +41,11 @@ const AT_THE_END: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 8;
 /// Other disks that a place is compared with, if it is not its own disk's: somebody waits.
 const OTHERS: usize = 200;
-/// How long the stretches of all of them may take to be read.
-const LONG: Duration = Duration::from_secs(4);
+/// How long the stretches of all of them may take to be read: 0.3 s each of the disk's own,
+/// for storage that starts dozens of disks at once.
+const LONG: Duration = Duration::from_secs(20);
+/// How long the visit may take, with its connection.
+const VISITING: Duration = Duration::from_secs(24);
 /// What clients have written in this time, they may write again until the engine has stopped.
 const STOPPING: Nanos = Nanos::from_secs(5);
 
@@ -68,6 +71,8 @@ struct Looked {
     whose: Whose<DiskId>,
     /// So much of the disk is there that nobody else need be asked.
     is_proven: bool,
+    /// The disk's own stretches could not all be looked at in time.
+    is_late: bool,
     /// Of so many stretches, if more changed than the disk's clients can have written.
     changed: Option<(usize, usize)>,
 }
@@ -149,11 +154,19 @@ impl Storage {
         };
         let (own, state) = (known.fingerprint.clone(), self.store.clone());
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
-        let told = read_at(on, &store, move |place| match place {
+        let told = read_at(on, &store, VISITING, move |place| match place {
             Some(mut place) => look(&mut place, &own, others),
-            None => Ok(Looked { whose: Whose::Unknown, is_proven: false, changed: None }),
+            None => Ok(Looked {
+                whose: Whose::Unknown,
+                is_proven: false,
+                is_late: false,
+                changed: None,
+            }),
         })?;
-        let Looked { whose, is_proven, changed } = told?;
+        let Looked { whose, is_proven, is_late, changed } = told?;
+        if is_late && matches!(whose, Whose::Own | Whose::Unknown) {
+            return Err(is_slow(what, on));
+        }
         if let Some((changed, read)) = changed.filter(|_| alone)
             && matches!(whose, Whose::Own | Whose::Unknown)
         {
@@ -350,6 +363,16 @@ fn is_strange(what: &str, on: &DatastoreHandle, read: usize) -> Error {
     ))
 }
 
+fn is_slow(what: &str, on: &DatastoreHandle) -> Error {
+    let (datastore, seconds) = (on.name(), LONG.as_secs());
+    let message = format!(
+        "datastore {datastore} is so slow that Sterna could not look within {seconds} s \
+         whether it holds {what}"
+    );
+    Error::unavailable(message)
+        .hint("find out why the datastore is slow; Sterna tries again every few seconds")
+}
+
 fn is_changed(what: &str, on: &DatastoreHandle, changed: usize, read: usize) -> Error {
     let datastore = on.name();
     let message = format!(
@@ -378,11 +401,11 @@ fn look(
 ) -> Result<Looked> {
     let mut seen = BTreeMap::new();
     let until = Instant::now() + LONG;
-    read_marks(place, own, &mut seen, until);
+    let is_late = !read_marks(place, own, &mut seen, until);
     let holds = |at| seen.get(&at).copied();
-    if own.is_all_there(holds) {
+    if !is_late && own.is_all_there(holds) {
         let is_proven = own.is_proven(holds);
-        return Ok(Looked { whose: Whose::Own, is_proven, changed: None });
+        return Ok(Looked { whose: Whose::Own, is_proven, is_late, changed: None });
     }
     let others = others()?;
     let holds = |at| seen.get(&at).copied();
@@ -395,23 +418,29 @@ fn look(
     let others = others.iter().map(|it| (it.disk, &it.fingerprint));
     let holds = |at| seen.get(&at).copied();
     let (is_proven, changed) = (own.is_proven(holds), own.changed_by_others(holds));
-    Ok(Looked { whose: whose(own, others, holds), is_proven, changed })
+    Ok(Looked { whose: whose(own, others, holds), is_proven, is_late, changed })
 }
 
-/// Reads what is not known yet of the stretches of a fingerprint.
+/// Reads what is not known yet of the stretches of a fingerprint. Says whether there was time
+/// for all of them.
 fn read_marks(
     place: &mut Visit,
     fingerprint: &Fingerprint,
     seen: &mut BTreeMap<u64, u32>,
     until: Instant,
-) {
+) -> bool {
     for mark in &fingerprint.marks {
-        if !seen.contains_key(&mark.at) && Instant::now() < until {
-            let read = place.read(&(mark.at..mark.at + STRETCH));
-            let sum = read.ok().filter(|bytes| bytes.len() == STRETCH as usize);
-            seen.extend(sum.map(|bytes| (mark.at, checksum(&bytes))));
+        if seen.contains_key(&mark.at) {
+            continue;
         }
+        if Instant::now() >= until {
+            return false;
+        }
+        let read = place.read(&(mark.at..mark.at + STRETCH));
+        let sum = read.ok().filter(|bytes| bytes.len() == STRETCH as usize);
+        seen.extend(sum.map(|bytes| (mark.at, checksum(&bytes))));
     }
+    true
 }
 
 /// Takes the fingerprint of a place; none of one that fails.

@@ -58,8 +58,9 @@ impl DatastoreHandle {
         })
     }
 
-    /// Finds the sidecar of an image whose device or export was made larger while the daemon
-    /// was down; `is_proven`: the content of the place says that it is the disk's.
+    /// Finds the sidecar of an image whose device or export was made larger since the daemon
+    /// before this one opened it; `is_proven`: the content of the place says that it is the
+    /// disk's.
     pub fn follow_growth(
         &self,
         file: &str,
@@ -67,17 +68,21 @@ impl DatastoreHandle {
         is_proven: bool,
     ) -> Result<()> {
         let datastore = self.get()?;
-        let grown = datastore
-            .image(file)
-            .and_then(|image| datastore.follow_growth(&image, expected, is_proven));
+        if self.is_shared() {
+            return Ok(());
+        }
+        let before = self.store.place_size(self.name())?;
+        let grown = datastore.image(file).and_then(|image| {
+            datastore.follow_growth(&image, expected, before, is_proven)
+        });
         if grown.map_err(|error| self.refused(&error))? {
             tracing::warn!(
                 disk = expected.name,
                 datastore = self.name(),
-                "the datastore was made larger while the daemon was down; the disk's sidecar \
-                 is at its new end now"
+                "the datastore was made larger; the disk's sidecar is at its new end now"
             );
         }
+        self.note_size(&datastore);
         Ok(())
     }
 

@@ -100,7 +100,7 @@ impl DatastoreHandle {
     }
 
     /// Whether a disk or a move of this state has the place.
-    fn is_in_use(&self) -> Option<bool> {
+    pub(super) fn is_in_use(&self) -> Option<bool> {
         let (disks, moves) =
             (self.store.disks().ok()?, self.store.open_migrations().ok()?);
         let has = disks.iter().any(|disk| disk.datastore == self.name());
