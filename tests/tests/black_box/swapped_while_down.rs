@@ -98,6 +98,34 @@ fn two_servers_that_swap_their_files_serve_nothing_until_they_are_put_back() {
     }
 }
 
+/// Storage that has just come back may be slow: what is not known yet is not served.
+#[test]
+fn slow_servers_that_swapped_their_files_serve_nothing() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    let mut x = disk_on(&stage, "x", 'X');
+    let mut y = disk_on(&stage, "y", 'Y');
+    stage.daemon.looks_at_places();
+    stage.daemon.kill();
+    x.kill();
+    y.kill();
+    let slow = ["--filter=delay", "rdelay=120ms"];
+    let _swapped = [
+        Nbdkit::on_file(&stage.scratch, "on-x", y.file(), &slow),
+        Nbdkit::on_file(&stage.scratch, "on-y", x.file(), &slow),
+    ];
+    stage.daemon.restart();
+    for (disk, other) in [("x", "y"), ("y", "x")] {
+        let why = format!("holds the bytes of disk {other}");
+        until("the disk to be refused", seconds(60), || {
+            let shown = stage.daemon.disk(disk);
+            assert_eq!(shown["served"], false, "{shown:#}");
+            shown["problem"].as_str()?.contains(&why).then_some(())
+        });
+    }
+    is_all(x.file(), b'X');
+    is_all(y.file(), b'Y');
+}
+
 #[test]
 fn disks_whose_beginning_is_rewritten_until_a_kill_are_known_at_each_other_s_place() {
     let Some(mut stage) = Stage::given(CLIENTS) else { return };
