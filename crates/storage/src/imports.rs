@@ -307,13 +307,25 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
 }
 
 /// How files of other formats than raw begin: where, and with what.
-const FORMATS: [(&str, usize, &[u8]); 5] = [
+const FORMATS: [(&str, usize, &[u8]); 13] = [
+    ("qcow", 0, b"QFI\xfb\0\0\0\x01"),
     ("qcow2", 0, b"QFI\xfb"),
     ("vmdk", 0, b"KDMV"),
     ("vmdk", 0, b"# Disk DescriptorFile"),
     ("vhdx", 0, b"vhdxfile"),
     ("vdi", 64, b"\x7f\x10\xda\xbe"),
+    // A fixed one is raw, with this at its end.
+    ("vpc (vhd)", 0, b"conectix"),
+    ("qed", 0, b"QED\0"),
+    ("parallels", 0, b"WithoutFreeSpace"),
+    ("parallels", 0, b"WithouFreSpacExt"),
+    (GZIP, 0, b"\x1f\x8b\x08"),
+    (XZ, 0, b"\xfd7zXZ\0"),
+    (ZSTD, 0, b"\x28\xb5\x2f\xfd"),
 ];
+const GZIP: &str = "gzip";
+const XZ: &str = "xz";
+const ZSTD: &str = "zstd";
 
 /// The format that a file says it has; a raw one says nothing.
 fn format_of(path: &Path) -> io::Result<Option<&'static str>> {
@@ -336,6 +348,9 @@ fn not_raw(path: &Path, format: &str) -> Error {
             "if a VM runs on the image, `sterna vm adopt` takes its disk without a stop; \
              else {convert}"
         ),
+        GZIP | XZ | ZSTD => {
+            format!("unpack it with `{format} --decompress`, and import the raw file")
+        }
         _ => convert,
     };
     Error::invalid(format!("{path} is a {format} image; Sterna imports only raw images"))
@@ -405,6 +420,9 @@ mod tests {
         vdi[64..68].copy_from_slice(b"\x7f\x10\xda\xbe");
         for (content, format) in [
             (b"QFI\xfb\0\0\0\x03".as_slice(), Some("qcow2")),
+            (b"QFI\xfb\0\0\0\x01".as_slice(), Some("qcow")),
+            (b"conectix\0\0\0\x02".as_slice(), Some("vpc (vhd)")),
+            (b"\x1f\x8b\x08\0".as_slice(), Some(GZIP)),
             (b"KDMV".as_slice(), Some("vmdk")),
             (b"# Disk DescriptorFile\nversion=1".as_slice(), Some("vmdk")),
             (b"vhdxfile".as_slice(), Some("vhdx")),
