@@ -109,9 +109,9 @@ impl Promise {
                  writes with the connection"
             }
             Loss::Unknown => {
-                "the daemon before this one ended, and whether the NBD server of the disk's \
-                 datastore then had acknowledged writes that no client had flushed is not \
-                 known"
+                "the daemon before this one ended, and what it kept for this one is gone: \
+                 whether there were acknowledged writes that no client had flushed and that \
+                 the disk's storage dropped is not known"
             }
         };
         tracing::error!(
