@@ -8,6 +8,7 @@
 mod images;
 mod old_copies;
 mod sidecars;
+mod visits;
 
 pub use self::old_copies::ImageLook;
 pub use self::sidecars::Told;
@@ -30,6 +31,7 @@ use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
 use crate::refusals::refusal;
 use sidecars::Sidecars;
+use visits::Visits;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
 const FIGURE: Duration = Duration::from_millis(800);
@@ -74,6 +76,8 @@ pub struct DatastoreHandle {
     files: Asker,
     /// Of what all sidecars say.
     reading: Asker,
+    /// Of what is at its place.
+    pub(crate) visits: Visits,
     /// What they said, and when.
     said: Mutex<Option<(Instant, Arc<Sidecars>)>>,
     /// Whether the daemon stops.
@@ -111,6 +115,7 @@ impl DatastoreHandle {
             listing: Asker::default(),
             files: Asker::default(),
             reading: Asker::default(),
+            visits: Visits::default(),
             said: Mutex::default(),
             ending,
         }

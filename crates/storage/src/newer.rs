@@ -23,7 +23,7 @@ use sterna_engine::sidecar::Role;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
-use crate::asker::{Asked, Asker};
+use crate::asker::Asked;
 use crate::fingerprints::fills;
 use crate::handle::{DatastoreHandle, Told};
 
@@ -66,7 +66,8 @@ impl Storage {
                     None if fills && !other.is_shared() => String::new(),
                     None => newer_file(told, disk)?,
                 };
-                Some((other.clone(), ask(other, disk, file)))
+                let asked = ask(&other, disk, file);
+                Some((other, asked))
             })
             .collect();
         let newer = asked.into_iter().filter_map(|(other, asked)| {
@@ -94,14 +95,14 @@ fn newer_file(told: Told, disk: &DiskRecord) -> Option<String> {
 
 /// Asks a datastore for the generation of an image of that disk which is, or was, in use.
 fn ask(
-    other: Arc<DatastoreHandle>,
+    other: &Arc<DatastoreHandle>,
     disk: &DiskRecord,
     file: String,
 ) -> Asked<Option<u64>> {
-    let (id, size) = (disk.id, disk.size);
-    Asker::default().ask(TELLING, move || {
-        other.open().ok()?;
-        let says = other.says(&file, size).ok()??;
+    let (id, size, there) = (disk.id, disk.size, other.clone());
+    other.visits.sidecar.ask(TELLING, move || {
+        there.open().ok()?;
+        let says = there.says(&file, size).ok()??;
         // A copy that was not finished is nobody's truth.
         (says.id == id && says.role == Role::Active).then_some(says.generation)
     })
