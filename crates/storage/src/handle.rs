@@ -80,6 +80,8 @@ pub struct DatastoreHandle {
     pub(crate) visits: Visits,
     /// What they said, and when.
     said: Mutex<Option<(Instant, Arc<Sidecars>)>>,
+    /// What a place in use said when it was opened first.
+    said_at_first: Mutex<Option<Sidecars>>,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -117,6 +119,7 @@ impl DatastoreHandle {
             reading: Asker::default(),
             visits: Visits::default(),
             said: Mutex::default(),
+            said_at_first: Mutex::default(),
             ending,
         }
     }
@@ -201,8 +204,9 @@ impl DatastoreHandle {
             Some(Err(problem)) => Err(problem),
             None => Err(SILENT.to_owned()),
         };
-        if opened.is_err() {
-            self.goes_offline();
+        match &opened {
+            Ok(datastore) => self.hears_at_first(datastore),
+            Err(_) => self.goes_offline(),
         }
         (*lock(&self.state)).clone_from(&opened);
         opened.map_err(|problem| self.unavailable(&problem))

@@ -62,9 +62,7 @@ impl Storage {
             .filter_map(|(other, told)| {
                 let file = match of_copy(&other) {
                     Some(copy) => copy.place.image.clone(),
-                    // One image, which may be the disk's though a disk has the place.
-                    None if fills && !other.is_shared() => String::new(),
-                    None => newer_file(told, disk)?,
+                    None => newer_file(told, disk, fills)?,
                 };
                 let asked = ask(&other, disk, file);
                 Some((other, asked))
@@ -86,10 +84,14 @@ impl Storage {
     }
 }
 
-/// The file of a newer image of the disk, as far as it is known there.
-fn newer_file(told: Told, disk: &DiskRecord) -> Option<String> {
+/// The file of a newer image of the disk, as far as it is known there. The old image of a disk
+/// that `fills` its place says nothing, so there the end of any place counts, too.
+fn newer_file(told: Told, disk: &DiskRecord, fills: bool) -> Option<String> {
     let told = told.answer()?;
-    let (generation, file) = told.newest(disk.id)?;
+    let end = told.at_the_end(disk.id).filter(|_| fills);
+    let all =
+        told.newest(disk.id).into_iter().chain(end.map(|generation| (generation, "")));
+    let (generation, file) = all.max_by_key(|(generation, _)| *generation)?;
     (generation > disk.generation).then(|| file.to_owned())
 }
 
