@@ -96,9 +96,19 @@ pub struct Asked<T> {
     /// None: it could not be asked.
     answer: Option<mpsc::Receiver<T>>,
     until: Instant,
+    has_no_thread: bool,
 }
 
 impl<T> Asked<T> {
+    fn nothing() -> Asked<T> {
+        Asked { answer: None, until: Instant::now(), has_no_thread: false }
+    }
+
+    /// Whether the system had no thread for it: that says nothing of whom it was for.
+    pub(crate) fn has_no_thread(&self) -> bool {
+        self.has_no_thread
+    }
+
     /// The answer, unless time is up before it comes.
     pub fn answer(self) -> Option<T> {
         let left = self.until.saturating_duration_since(Instant::now());
@@ -156,7 +166,7 @@ impl Asker {
         match self.begin(limit, patience, || None, question) {
             Ok(asked) => asked,
             // Nothing is known.
-            Err(_) => Asked { answer: None, until: Instant::now() },
+            Err(_) => Asked::nothing(),
         }
     }
 
@@ -178,16 +188,20 @@ impl Asker {
         known: impl Fn() -> Option<T>,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> std::result::Result<Asked<T>, T> {
-        let answer = match self.turn.begin(limit, patience, known) {
-            Begun::Asking => self.put(question),
-            Begun::Not => None,
-            Begun::Known(known) => return Err(known),
-        };
-        Ok(Asked { answer, until: Instant::now() + limit })
+        match self.turn.begin(limit, patience, known) {
+            Begun::Asking => {
+                let answer = self.put(thread::Builder::new(), question);
+                let (until, has_no_thread) = (Instant::now() + limit, answer.is_none());
+                Ok(Asked { answer, until, has_no_thread })
+            }
+            Begun::Not => Ok(Asked::nothing()),
+            Begun::Known(known) => Err(known),
+        }
     }
 
     fn put<T: Send + 'static>(
         &self,
+        thread: thread::Builder,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Option<mpsc::Receiver<T>> {
         let turn = self.turn.clone();
@@ -198,7 +212,7 @@ impl Asker {
             // Who asked may have gone on.
             let _ = sender.send(answer);
         };
-        let thread = thread::Builder::new().name("sterna-ask".into()).spawn(ask);
+        let thread = thread.name("sterna-ask".into()).spawn(ask);
         if thread.is_err() {
             self.turn.end();
         }
@@ -256,6 +270,19 @@ mod tests {
         assert_eq!(asker.ask_in_turn(LONG, Some(&over), || 2).answer(), None);
         drop(release);
         assert_eq!(asker.ask_in_turn(LONG, None, || 3).answer(), Some(3));
+    }
+
+    #[test]
+    fn a_question_without_a_thread_keeps_no_other_from_its_turn() {
+        let asker = Asker::default();
+        let begun = asker.turn.begin(LONG, Patience::default(), || None::<u8>);
+        assert!(matches!(begun, Begun::Asking));
+        // No machine has so much memory.
+        let thread = thread::Builder::new().stack_size(1 << 60);
+        assert!(asker.put(thread, || 1).is_none());
+        let asked = asker.ask(LONG, || 2);
+        assert!(!asked.has_no_thread());
+        assert_eq!(asked.answer(), Some(2));
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Storage {
         others.retain(|it| it.name() != disk.datastore);
         // All at once: several may be silent.
         let told: Vec<_> = others.iter().map(DatastoreHandle::ask_sidecars).collect();
+        let is_unasked = told.iter().any(Told::has_no_thread);
         let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
             .into_iter()
             .zip(told)
@@ -68,6 +69,10 @@ impl Storage {
                 Some((other, asked))
             })
             .collect();
+        let has_no_thread = |(_, asked): &(_, Asked<_>)| asked.has_no_thread();
+        if is_unasked || asked.iter().any(has_no_thread) {
+            return Err(is_unknown());
+        }
         let newer = asked.into_iter().filter_map(|(other, asked)| {
             let generation = asked.answer()??;
             let sealed = of_copy(&other).and_then(|copy| copy.sealed);
@@ -108,6 +113,16 @@ fn ask(
         // A copy that was not finished is nobody's truth.
         (says.id == id && says.role == Role::Active).then_some(says.generation)
     })
+}
+
+/// Nobody could be asked. The datastores may be in the best of order, so the disk waits.
+fn is_unknown() -> Error {
+    let message = "the system has no thread to ask the other datastores whether one has a \
+                   newer image of the disk";
+    Error::unavailable(message).hint(
+        "check the limit of threads (TasksMax of the service); Sterna tries again every few \
+         seconds",
+    )
 }
 
 fn is_older(

@@ -72,6 +72,11 @@ pub enum Told {
 }
 
 impl Told {
+    /// Whether the system had no thread to ask.
+    pub fn has_no_thread(&self) -> bool {
+        matches!(self, Told::Asked(asked) if asked.has_no_thread())
+    }
+
     /// What the sidecars say; nothing if the datastore does not answer in time.
     pub fn answer(self) -> Option<Arc<Sidecars>> {
         match self {
