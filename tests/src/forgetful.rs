@@ -126,6 +126,11 @@ impl Forgetful {
         });
     }
 
+    /// How many connections there have ever been.
+    pub fn connections_so_far(&self) -> u64 {
+        self.shared.lock().accepted
+    }
+
     /// Waits until no client has a connection.
     #[track_caller]
     pub fn wait_for_goodbye(&self) {

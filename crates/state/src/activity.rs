@@ -2,7 +2,7 @@
 //!
 //! It is beside the state, in a database of its own (`activity.db`), since nothing hangs on
 //! it: entries are not synced one by one, a power loss may cost the last ones, and a file
-//! that cannot be used is put aside. **Nobody waits for an entry**: it goes into a queue
+//! that is of no use is put aside. **Nobody waits for an entry**: it goes into a queue
 //! that is bounded ([`QUEUE`]), and what finds no place there is counted and told as soon as
 //! there is one.
 //!
@@ -74,8 +74,8 @@ pub struct ActivityLog {
 }
 
 impl ActivityLog {
-    /// Opens the list at that path. A file that cannot be used is put aside, and if there
-    /// can be none at all, the list is kept in memory: the daemon runs without it.
+    /// Opens the list at that path. A file that is of no use is put aside, and if there can
+    /// be none at the moment, the list is kept in memory: the daemon runs without it.
     pub fn open(path: &Path) -> Result<ActivityLog, BesideError> {
         let connection = KIND.open(path)?;
         let (queue, messages) = mpsc::sync_channel(QUEUE);

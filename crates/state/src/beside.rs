@@ -1,12 +1,23 @@
 //! A database beside the state, on which nothing hangs: what is written there is not synced
-//! one by one, a power loss may cost the last of it, and a file that cannot be used is put
-//! aside. Whoever has it works without it.
+//! one by one, and a power loss may cost the last of it. Whoever has it works without it.
+//!
+//! **Failures.** A file that is damaged or somebody else's is put aside, with what SQLite keeps
+//! beside it, and a new one is begun. Any other error says nothing against the file: a backup or
+//! the `sqlite3` shell reads it, or its storage fails. Then the file stays as it is, and what
+//! comes until the next start of the daemon is kept in memory.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use sterna_api::Error;
+
+/// How long to wait for whoever reads the file: the daemon starts meanwhile.
+const BUSY: Duration = Duration::from_secs(1);
+/// What SQLite keeps beside a file, by the ends of their names.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Which file it is, and what it is made of.
 pub(super) struct Kind {
@@ -43,19 +54,40 @@ impl From<BesideError> for Error {
     }
 }
 
+impl BesideError {
+    /// Whether the file itself is of no use, at whatever time it is opened.
+    fn is_of_the_file(&self) -> bool {
+        let codes = [ErrorCode::NotADatabase, ErrorCode::DatabaseCorrupt];
+        match self {
+            BesideError::Foreign(_) => true,
+            BesideError::Sqlite(error) => {
+                error.sqlite_error_code().is_some_and(|code| codes.contains(&code))
+            }
+            BesideError::Io(_) | BesideError::Silent => false,
+        }
+    }
+}
+
 impl Kind {
-    /// Opens the file at that path. One that cannot be used is put aside, and if there can be
-    /// none at all, it is in memory.
+    /// Opens the file at that path. One that is of no use is put aside, and if there can be
+    /// none at the moment, it is in memory.
     pub(super) fn open(&self, path: &Path) -> Result<Connection, BesideError> {
-        let connection = self.connect(path).or_else(|error| {
+        let opened = self.connect(path).or_else(|error| {
+            if !error.is_of_the_file() {
+                return Err(error);
+            }
             let aside = path.with_extension("db.unusable");
             tracing::warn!(path = %path.display(), %error, aside = %aside.display(),
                            "cannot read this file: Sterna begins a new one");
-            // What stays there is not needed; what cannot be moved is not written to.
-            let moved = std::fs::rename(path, &aside).ok();
-            moved.map_or_else(|| self.in_memory(), |()| self.connect(path))
+            put_aside(path, &aside)?;
+            self.connect(path)
         });
-        connection.or_else(|_| self.in_memory())
+        opened.or_else(|error| {
+            tracing::warn!(path = %path.display(), %error,
+                           "cannot use this file now: Sterna leaves it as it is, and keeps \
+                            what comes in memory until the daemon starts again");
+            self.in_memory()
+        })
     }
 
     pub(super) fn in_memory(&self) -> Result<Connection, BesideError> {
@@ -67,25 +99,139 @@ impl Kind {
     fn connect(&self, path: &Path) -> Result<Connection, BesideError> {
         super::schema::make_private(path)?;
         let connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY)?;
         // Then the index of the WAL is in plain memory: one that is mapped from a file would
         // end the process where a copy-on-write file system has no room left.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        let number = |name| -> rusqlite::Result<i64> {
-            connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+        let number = |sql: &str| -> rusqlite::Result<i64> {
+            connection.query_row(sql, [], |row| row.get(0))
         };
-        let made = (number("application_id")?, number("user_version")?);
+        let made = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+        let has_none = number("SELECT count(*) FROM sqlite_schema")? == 0;
+        let Kind { application_id, version, tables } = self;
+        let is_new = made == (0, 0) && has_none;
+        // Before anything is written there.
+        if !is_new && made != (*application_id, *version) {
+            return Err(BesideError::Foreign(path.into()));
+        }
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        let Kind { application_id, version, tables } = self;
-        if made == (0, 0) {
+        if is_new {
             let made = format!(
                 "BEGIN; {tables} PRAGMA application_id = {application_id};
                  PRAGMA user_version = {version}; COMMIT;"
             );
             connection.execute_batch(&made)?;
-        } else if made != (*application_id, *version) {
-            return Err(BesideError::Foreign(path.into()));
         }
         Ok(connection)
+    }
+}
+
+/// Gives a file another name, with all that SQLite keeps beside it. The file itself comes last:
+/// a new file must not find the WAL of an old one.
+fn put_aside(path: &Path, aside: &Path) -> io::Result<()> {
+    let with = |path: &Path, end: &str| -> PathBuf {
+        let mut name = OsString::from(path);
+        name.push(end);
+        name.into()
+    };
+    for end in BESIDE {
+        let (from, to) = (with(path, end), with(aside, end));
+        // What an earlier one has left there belongs to that.
+        match std::fs::rename(from, &to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => remove(&to)?,
+            moved => moved?,
+        }
+    }
+    std::fs::rename(path, aside)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind {
+        application_id: 77,
+        version: 2,
+        tables: "CREATE TABLE notes (text TEXT);",
+    };
+
+    fn notes(connection: &Connection) -> i64 {
+        let sql = "SELECT count(*) FROM notes";
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    fn note(connection: &Connection) {
+        connection.execute("INSERT INTO notes VALUES ('one')", []).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_reads_stays_and_is_used_at_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.db");
+        note(&KIND.open(&path).unwrap());
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN").unwrap();
+        assert_eq!(notes(&reader), 1);
+        let inside = KIND.open(&path).unwrap();
+        assert_eq!(notes(&inside), 0, "it is in memory");
+        note(&inside);
+        drop((inside, reader));
+        assert!(!dir.path().join("notes.db.unusable").exists());
+        assert_eq!(notes(&KIND.open(&path).unwrap()), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_now_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.db");
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(notes(&KIND.open(&path).unwrap()), 0);
+        assert!(path.is_dir());
+    }
+
+    #[test]
+    fn a_foreign_file_is_put_aside_with_its_wal_and_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.db");
+        for version in [3, 0] {
+            let theirs = Connection::open(&path).unwrap();
+            theirs.execute_batch("CREATE TABLE notes (theirs TEXT)").unwrap();
+            theirs.pragma_update(None, "user_version", version).unwrap();
+            drop(theirs);
+            let wal = dir.path().join("notes.db-wal");
+            std::fs::write(&wal, "no WAL at all").unwrap();
+            let was = std::fs::read(&path).unwrap();
+            let ours = KIND.open(&path).unwrap();
+            note(&ours);
+            drop(ours);
+            assert_eq!(notes(&KIND.open(&path).unwrap()), 1);
+            let aside = dir.path().join("notes.db.unusable");
+            assert_eq!(std::fs::read(&aside).unwrap(), was);
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_sqlite_keeps_beside_a_file_goes_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["a.db", "a.db-wal", "a.db.unusable-shm"] {
+            std::fs::write(at(name), name).unwrap();
+        }
+        put_aside(&at("a.db"), &at("a.db.unusable")).unwrap();
+        let mut left: Vec<_> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["a.db.unusable", "a.db.unusable-wal"]);
     }
 }

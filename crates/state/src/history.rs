@@ -57,8 +57,8 @@ pub struct DiskHour {
 }
 
 impl HistoryFile {
-    /// Opens the file at that path. A file that cannot be used is put aside, and if there can
-    /// be none at all, it is in memory: the daemon runs without it.
+    /// Opens the file at that path. A file that is of no use is put aside, and if there can
+    /// be none at the moment, it is in memory: the daemon runs without it.
     pub fn open(path: &Path) -> Result<HistoryFile, BesideError> {
         let connection = Arc::new(Mutex::new(KIND.open(path)?));
         Ok(HistoryFile { connection })

@@ -32,14 +32,21 @@ struct Turn {
 impl Turn {
     /// Begins a question; not if an earlier one has had its time, or has brought what this
     /// one is after.
-    fn begin<T>(&self, limit: Duration, known: impl Fn() -> Option<T>) -> Begun<T> {
+    fn begin<T>(
+        &self,
+        limit: Duration,
+        patience: Patience<'_>,
+        known: impl Fn() -> Option<T>,
+    ) -> Begun<T> {
+        let grace = Instant::now() + patience.grace;
         let mut open = lock(&self.open);
         while let Some(since) = *open {
-            let left = (since + limit).saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let until = grace.max(since + limit);
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || patience.is_over() {
                 return Begun::Not;
             }
-            open = match self.closed.wait_timeout(open, left) {
+            open = match self.closed.wait_timeout(open, patience.glance(left)) {
                 Ok((open, _)) => open,
                 Err(poisoned) => poisoned.into_inner().0,
             };
@@ -57,6 +64,25 @@ impl Turn {
     }
 }
 
+/// How long a question waits for its turn.
+#[derive(Clone, Copy, Default)]
+struct Patience<'a> {
+    /// So long in any case: an earlier one that has had its time may be just ending.
+    grace: Duration,
+    /// Not if nobody wants to know any more.
+    over: Option<&'a AtomicBool>,
+}
+
+impl Patience<'_> {
+    fn is_over(self) -> bool {
+        self.over.is_some_and(|over| over.load(Ordering::Relaxed))
+    }
+
+    fn glance(self, left: Duration) -> Duration {
+        self.over.map_or(left, |_| left.min(GLANCE))
+    }
+}
+
 /// What becomes of a question.
 enum Begun<T> {
     Asking,
@@ -70,9 +96,19 @@ pub struct Asked<T> {
     /// None: it could not be asked.
     answer: Option<mpsc::Receiver<T>>,
     until: Instant,
+    has_no_thread: bool,
 }
 
 impl<T> Asked<T> {
+    fn nothing() -> Asked<T> {
+        Asked { answer: None, until: Instant::now(), has_no_thread: false }
+    }
+
+    /// Whether the system had no thread for it: that says nothing of whom it was for.
+    pub(crate) fn has_no_thread(&self) -> bool {
+        self.has_no_thread
+    }
+
     /// The answer, unless time is up before it comes.
     pub fn answer(self) -> Option<T> {
         let left = self.until.saturating_duration_since(Instant::now());
@@ -107,10 +143,30 @@ impl Asker {
         limit: Duration,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Asked<T> {
-        match self.ask_unless(limit, || None, question) {
+        self.ask_with(limit, Patience::default(), question)
+    }
+
+    /// The same, once an earlier one that is just ending has ended; unless it is `over` before
+    /// its turn comes.
+    pub(crate) fn ask_in_turn<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        over: Option<&AtomicBool>,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Asked<T> {
+        self.ask_with(limit, Patience { grace: GLANCE, over }, question)
+    }
+
+    fn ask_with<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        patience: Patience<'_>,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Asked<T> {
+        match self.begin(limit, patience, || None, question) {
             Ok(asked) => asked,
             // Nothing is known.
-            Err(_) => Asked { answer: None, until: Instant::now() },
+            Err(_) => Asked::nothing(),
         }
     }
 
@@ -122,16 +178,30 @@ impl Asker {
         known: impl Fn() -> Option<T>,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> std::result::Result<Asked<T>, T> {
-        let answer = match self.turn.begin(limit, known) {
-            Begun::Asking => self.put(question),
-            Begun::Not => None,
-            Begun::Known(known) => return Err(known),
-        };
-        Ok(Asked { answer, until: Instant::now() + limit })
+        self.begin(limit, Patience::default(), known, question)
+    }
+
+    fn begin<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        patience: Patience<'_>,
+        known: impl Fn() -> Option<T>,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> std::result::Result<Asked<T>, T> {
+        match self.turn.begin(limit, patience, known) {
+            Begun::Asking => {
+                let answer = self.put(thread::Builder::new(), question);
+                let (until, has_no_thread) = (Instant::now() + limit, answer.is_none());
+                Ok(Asked { answer, until, has_no_thread })
+            }
+            Begun::Not => Ok(Asked::nothing()),
+            Begun::Known(known) => Err(known),
+        }
     }
 
     fn put<T: Send + 'static>(
         &self,
+        thread: thread::Builder,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Option<mpsc::Receiver<T>> {
         let turn = self.turn.clone();
@@ -142,7 +212,7 @@ impl Asker {
             // Who asked may have gone on.
             let _ = sender.send(answer);
         };
-        let thread = thread::Builder::new().name("sterna-ask".into()).spawn(ask);
+        let thread = thread.name("sterna-ask".into()).spawn(ask);
         if thread.is_err() {
             self.turn.end();
         }
@@ -187,6 +257,32 @@ mod tests {
             over.store(true, Ordering::Relaxed);
             assert_eq!(answer.join().ok(), Some(None));
         });
+    }
+
+    #[test]
+    fn a_question_that_is_just_ending_is_waited_for_by_who_asks_in_turn() {
+        let asker = Asker::default();
+        let (release, held) = mpsc::channel::<()>();
+        assert_eq!(asker.ask(SHORT, move || held.recv().is_ok()).answer(), None);
+        assert!(asker.open_for().is_some_and(|span| span >= SHORT));
+        assert_eq!(asker.ask_in_turn(SHORT, None, || 1).answer(), None, "it goes on");
+        let over = AtomicBool::new(true);
+        assert_eq!(asker.ask_in_turn(LONG, Some(&over), || 2).answer(), None);
+        drop(release);
+        assert_eq!(asker.ask_in_turn(LONG, None, || 3).answer(), Some(3));
+    }
+
+    #[test]
+    fn a_question_without_a_thread_keeps_no_other_from_its_turn() {
+        let asker = Asker::default();
+        let begun = asker.turn.begin(LONG, Patience::default(), || None::<u8>);
+        assert!(matches!(begun, Begun::Asking));
+        // No machine has so much memory.
+        let thread = thread::Builder::new().stack_size(1 << 60);
+        assert!(asker.put(thread, || 1).is_none());
+        let asked = asker.ask(LONG, || 2);
+        assert!(!asked.has_no_thread());
+        assert_eq!(asked.answer(), Some(2));
     }
 
     #[test]

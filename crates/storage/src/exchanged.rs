@@ -22,7 +22,6 @@ use sterna_engine::sidecar::{Beside, Role};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
 
 /// How long a datastore may take to say what one sidecar says.
@@ -80,9 +79,9 @@ fn still(
     found: &FoundSidecar,
     is: Beside,
 ) -> Option<String> {
-    let (handle, file) = (handle.clone(), found.file.clone());
-    let said = Asker::default().ask(TELLING, move || {
-        let store = handle.get().ok()?;
+    let (there, file) = (handle.clone(), found.file.clone());
+    let said = handle.visits.sidecar.ask(TELLING, move || {
+        let store = there.get().ok()?;
         store.said(&store.image(&file).ok()?).ok()?
     });
     let (identity, _) = said

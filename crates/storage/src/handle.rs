@@ -8,6 +8,7 @@
 mod images;
 mod old_copies;
 mod sidecars;
+mod visits;
 
 pub use self::old_copies::ImageLook;
 pub use self::sidecars::Told;
@@ -30,6 +31,7 @@ use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
 use crate::refusals::refusal;
 use sidecars::Sidecars;
+use visits::Visits;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
 const FIGURE: Duration = Duration::from_millis(800);
@@ -74,8 +76,12 @@ pub struct DatastoreHandle {
     files: Asker,
     /// Of what all sidecars say.
     reading: Asker,
+    /// Of what is at its place.
+    pub(crate) visits: Visits,
     /// What they said, and when.
     said: Mutex<Option<(Instant, Arc<Sidecars>)>>,
+    /// What a place in use said when it was opened first.
+    said_at_first: Mutex<Option<Sidecars>>,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -111,7 +117,9 @@ impl DatastoreHandle {
             listing: Asker::default(),
             files: Asker::default(),
             reading: Asker::default(),
+            visits: Visits::default(),
             said: Mutex::default(),
+            said_at_first: Mutex::default(),
             ending,
         }
     }
@@ -200,8 +208,9 @@ impl DatastoreHandle {
             Some(Err(problem)) => Err(problem),
             None => Err(SILENT.to_owned()),
         };
-        if opened.is_err() {
-            self.goes_offline();
+        match &opened {
+            Ok(datastore) => self.hears_at_first(datastore),
+            Err(_) => self.goes_offline(),
         }
         (*lock(&self.state)).clone_from(&opened);
         opened.map_err(|problem| self.unavailable(&problem))

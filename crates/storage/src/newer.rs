@@ -24,7 +24,7 @@ use sterna_engine::sidecar::Role;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
-use crate::asker::{Asked, Asker};
+use crate::asker::Asked;
 use crate::fingerprints::fills;
 use crate::handle::{DatastoreHandle, Told};
 
@@ -57,19 +57,23 @@ impl Storage {
         others.retain(|it| it.name() != disk.datastore);
         // All at once: several may be silent.
         let told: Vec<_> = others.iter().map(DatastoreHandle::ask_sidecars).collect();
+        let is_unasked = told.iter().any(Told::has_no_thread);
         let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
             .into_iter()
             .zip(told)
             .filter_map(|(other, told)| {
                 let file = match of_copy(&other) {
                     Some(copy) => copy.place.image.clone(),
-                    // One image, which may be the disk's though a disk has the place.
-                    None if fills && !other.is_shared() => String::new(),
-                    None => newer_file(told, disk)?,
+                    None => newer_file(told, disk, fills)?,
                 };
-                Some((other.clone(), ask(other, disk, file)))
+                let asked = ask(&other, disk, file);
+                Some((other, asked))
             })
             .collect();
+        let has_no_thread = |(_, asked): &(_, Asked<_>)| asked.has_no_thread();
+        if is_unasked || asked.iter().any(has_no_thread) {
+            return Err(is_unknown());
+        }
         let newer = asked.into_iter().filter_map(|(other, asked)| {
             let generation = asked.answer()??;
             let sealed = of_copy(&other).and_then(|copy| copy.sealed);
@@ -86,26 +90,40 @@ impl Storage {
     }
 }
 
-/// The file of a newer image of the disk, as far as it is known there.
-fn newer_file(told: Told, disk: &DiskRecord) -> Option<String> {
+/// The file of a newer image of the disk, as far as it is known there. The old image of a disk
+/// that `fills` its place says nothing, so there the end of any place counts, too.
+fn newer_file(told: Told, disk: &DiskRecord, fills: bool) -> Option<String> {
     let told = told.answer()?;
-    let (generation, file) = told.newest(disk.id)?;
+    let end = told.at_the_end(disk.id).filter(|_| fills);
+    let all =
+        told.newest(disk.id).into_iter().chain(end.map(|generation| (generation, "")));
+    let (generation, file) = all.max_by_key(|(generation, _)| *generation)?;
     (generation > disk.generation).then(|| file.to_owned())
 }
 
 /// Asks a datastore for the generation of an image of that disk which is, or was, in use.
 fn ask(
-    other: Arc<DatastoreHandle>,
+    other: &Arc<DatastoreHandle>,
     disk: &DiskRecord,
     file: String,
 ) -> Asked<Option<u64>> {
-    let (id, size) = (disk.id, disk.size);
-    Asker::default().ask(TELLING, move || {
-        other.open().ok()?;
-        let says = other.says(&file, size).ok()??;
+    let (id, size, there) = (disk.id, disk.size, other.clone());
+    other.visits.sidecar.ask(TELLING, move || {
+        there.open().ok()?;
+        let says = there.says(&file, size).ok()??;
         // A copy that was not finished is nobody's truth.
         (says.id == id && says.role == Role::Active).then_some(says.generation)
     })
+}
+
+/// Nobody could be asked. The datastores may be in the best of order, so the disk waits.
+fn is_unknown() -> Error {
+    let message = "the system has no thread to ask the other datastores whether one has a \
+                   newer image of the disk";
+    Error::unavailable(message).hint(
+        "check the limit of threads (TasksMax of the service); Sterna tries again every few \
+         seconds",
+    )
 }
 
 fn is_older(

@@ -38,7 +38,6 @@ use sterna_os::{lock, random};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
 use crate::twins::Use;
 
@@ -304,8 +303,7 @@ pub(crate) fn visit<T: Send + 'static>(
     store: &Arc<Datastore>,
     work: impl FnOnce(Option<Visit>) -> T + Send + 'static,
 ) -> Result<T> {
-    let store = store.clone();
-    let asked = Asker::default().ask(ASKING, move || store.connected(work));
+    let asked = to.ask_visit(store, ASKING, None, work);
     asked.answer().ok_or_else(|| silent(to, ASKING))?.map_err(|error| to.refused(&error))
 }
 
@@ -317,8 +315,7 @@ pub(crate) fn read_at<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce(Option<Visit>) -> T + Send + 'static,
 ) -> Result<T> {
-    let store = store.clone();
-    let asked = Asker::default().ask(limit, move || store.connected(work));
+    let asked = to.ask_visit(store, limit, Some(to.ending()), work);
     match asked.answer_unless(to.ending()) {
         Some(done) => done.map_err(|error| to.refused(&error)),
         None if to.ending().load(Ordering::Relaxed) => Err(ends()),

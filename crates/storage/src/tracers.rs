@@ -20,7 +20,8 @@
 //!
 //! **Failures.** If one cannot be written, those that were are taken back at once, if need be
 //! over another connection; if a place answers too late, so that nobody waits for it any more,
-//! whoever writes there takes back what it has written. A tracer that cannot be taken back
+//! whoever writes there writes no more, and takes back what it has written. Until then nothing
+//! else is put on the place: its next visit waits for the last one, or is refused. A tracer that cannot be taken back
 //! keeps none of the others there, and the log says where it is. A daemon that is killed while tracers are out leaves them in a
 //! place that nobody uses. If that is a disk's place after all, 4 KiB that were zeroes are not
 //! any more: that takes a kill within these milliseconds, and two addresses of one place.
@@ -38,7 +39,7 @@ use sterna_engine::sidecar::Role;
 use sterna_os::random;
 
 use crate::Storage;
-use crate::asker::{Asked, Asker};
+use crate::asker::Asked;
 use crate::handle::DatastoreHandle;
 use crate::own_disk::visit;
 use crate::twins::{Resident, Use};
@@ -124,7 +125,8 @@ fn find(tracers: &Arc<[Tracer]>, residents: Vec<Resident>) -> Option<Resident> {
     while !left.is_empty() && !tracers.is_empty() {
         let later = left.split_off(left.len().min(AT_ONCE));
         let ask = |resident: Resident| {
-            let asked = resident.on.get().ok().map(|there| has_one(there, tracers));
+            let there = resident.on.get().ok();
+            let asked = there.map(|there| has_one(&resident.on, there, tracers));
             (resident, asked)
         };
         let asked: Vec<(Resident, Option<Asked<bool>>)> =
@@ -144,9 +146,13 @@ fn find(tracers: &Arc<[Tracer]>, residents: Vec<Resident>) -> Option<Resident> {
 }
 
 /// Asks whether a place has one of the tracers.
-fn has_one(there: Arc<Datastore>, tracers: &Arc<[Tracer]>) -> Asked<bool> {
+fn has_one(
+    on: &DatastoreHandle,
+    there: Arc<Datastore>,
+    tracers: &Arc<[Tracer]>,
+) -> Asked<bool> {
     let tracers = tracers.clone();
-    Asker::default().ask(LOOK, move || {
+    on.visits.looks.ask(LOOK, move || {
         let looked = there.connected(|visit| {
             let Some(mut visit) = visit else { return false };
             let size = visit.size();

@@ -157,8 +157,8 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
         ),
         Loss::Unknown => (
             "the daemon before this one ended, and Sterna does not know whether it left \
-             writes that no client had flushed; the NBD server of its image may have \
-             dropped these with the connection",
+             writes that no client had flushed; the storage of its image may have dropped \
+             these",
             daemon,
         ),
     }

@@ -34,7 +34,6 @@ use sterna_os::random;
 use sterna_state::MigrationRecord;
 
 use crate::Storage;
-use crate::asker::Asker;
 use crate::handle::DatastoreHandle;
 use crate::own_disk::{ASKING, ends, read_at};
 
@@ -196,7 +195,8 @@ impl Storage {
             [Some(resident.size), there.size_at_opening(), store.size_at_opening()];
         let size = sizes.into_iter().flatten().min().unwrap_or(0);
         let store = store.clone();
-        let compared = Asker::default().ask(ASKING, move || {
+        let pair = to.visits.pair(resident.on.name());
+        let compared = pair.ask_in_turn(ASKING, Some(to.ending()), move || {
             let visit = there.connected(|first| {
                 let second = store.connected(|second| second);
                 let second = second.map_err(Fault::Destination)?;

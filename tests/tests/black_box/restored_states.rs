@@ -9,7 +9,7 @@ use sterna_tests::clients::nbdsh;
 use sterna_tests::images::is_all;
 use sterna_tests::programs::{command, run};
 use sterna_tests::wait::seconds;
-use sterna_tests::{MIB, Stage, until};
+use sterna_tests::{Forgetful, MIB, Stage, until};
 
 const SIZE: u64 = 32 * MIB;
 const CLIENTS: &[&str] = &["/usr/bin/python3", "nbdkit", "sqlite3"];
@@ -125,6 +125,58 @@ fn an_old_image_that_was_restored_with_the_state_is_not_served() {
     recover(&stage, id, "x");
     assert_eq!(stage.daemon.disk("x")["datastore"], "there");
     reads(&stage, "x", 'B');
+}
+
+/// The state thinks that another disk has the place to which the disk has moved.
+#[test]
+fn an_old_place_is_not_served_although_the_new_one_was_another_disks() {
+    // The other disk had left room for a sidecar, or had none in its place.
+    for other in [SIZE, SIZE + 65536] {
+        let Some(mut stage) = Stage::given(CLIENTS) else { return };
+        let _full = stage.nbd_server("full", SIZE, &[]);
+        let _roomy = stage.nbd_server("roomy", SIZE + 65536, &[]);
+        stage.daemon.sterna(&format!("disk create x --size {SIZE} --on full")).ok();
+        stage.daemon.sterna(&format!("disk create y --size {other} --on roomy")).ok();
+        fill(&stage, "x", 'A');
+        let backup = back_up(&mut stage);
+        stage.daemon.sterna("disk remove y").ok();
+        let id = stage.daemon.migrate("x --to roomy");
+        stage.daemon.completed(id);
+        fill(&stage, "x", 'B');
+        restore(&mut stage, &backup);
+        is_not_served(&stage, "x", "roomy has a newer image", "restore the newest");
+    }
+}
+
+/// How many connections the server of the first of so many disks, each of which fills its
+/// export, gets when the daemon starts.
+fn connections_at_the_start(disks: usize) -> Option<u64> {
+    let mut stage = Stage::given(&[])?;
+    let start = |at| Forgetful::start(&stage.scratch, &format!("export{at}"), MIB);
+    let servers: Vec<Forgetful> = (0..disks).map(start).collect();
+    for (at, server) in servers.iter().enumerate() {
+        stage.datastore(&format!("exact{at}"), server.location());
+        let create = format!("disk create d{at} --size {MIB} --on exact{at}");
+        stage.daemon.sterna(&create).ok();
+    }
+    stage.daemon.stop();
+    let before = servers[0].connections_so_far();
+    stage.daemon.restart();
+    for at in 0..disks {
+        until("the disks to be served", seconds(20), || {
+            (stage.daemon.disk(&format!("d{at}"))["served"] == true).then_some(())
+        });
+    }
+    servers[0].wait_for_connections();
+    Some(servers[0].connections_so_far() - before)
+}
+
+#[test]
+fn an_export_in_use_is_not_asked_by_each_other_disk() {
+    let Some(few) = connections_at_the_start(2) else { return };
+    let Some(many) = connections_at_the_start(10) else { return };
+    // What is looked at now and then may come in between.
+    assert!(many <= few + 3, "{few} connections with two disks, {many} with ten");
 }
 
 /// Its datastore had failed when the disk moved away, and is in order again.

@@ -113,10 +113,12 @@ impl Past {
     pub fn legacy(&self, now: Option<Server>) -> Legacy {
         match (self, now) {
             (Past::Nothing | Past::OtherBoot, _) => Legacy::default(),
-            // A file keeps what was written to it, whoever had it open.
-            (Past::Unreadable, None) => Legacy::default(),
-            (Past::Unreadable, Some(now)) => {
-                unflushed(now.shares, Loss::Unknown).with(Clients::default())
+            (Past::Unreadable, now) => {
+                // A file keeps what was written to it, whoever had it open. But its disk has
+                // an account only since there was something to tell, or a server: a client
+                // may still have to hear of it.
+                let shares = now.is_some_and(|now| now.shares);
+                unflushed(shares, Loss::Unknown).with(Clients::default())
             }
             (Past::Account { owed, clients, lines }, now) => {
                 let legacy = now.map_or_else(Legacy::default, |now| of(lines, now));
@@ -236,7 +238,8 @@ mod tests {
         assert_eq!(past.legacy(Some(server(HERE, false))), lost);
         let inherited = Legacy { clients: Clients::default(), ..INHERITED };
         assert_eq!(past.legacy(Some(server(HERE, true))), inherited);
-        assert_eq!(past.legacy(None), Legacy::default());
+        // A disk in a file has an account because there was something to tell.
+        assert_eq!(past.legacy(None), lost);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Keep {
     account: OnceLock<Arc<Account>>,
     /// Whoever makes it holds this, for as long as the state directory may hang.
     making: Mutex<()>,
-    /// It is being made because of a loss, or could not be.
+    /// It is being made because of a loss. If that fails, the next loss or client tries again.
     is_asked_for: AtomicBool,
     /// No client is served any more. Whoever makes an account looks here after it has set
     /// the account, and whoever ends looks for the account after this: one of the two ends it.
@@ -48,7 +48,7 @@ impl Keep {
         self.account.get()
     }
 
-    /// Whether one was asked for because of a loss.
+    /// Whether one is being made, or was, because of a loss.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.is_asked_for.load(Ordering::Relaxed)
     }
@@ -65,7 +65,8 @@ impl Keep {
         Ok(line)
     }
 
-    /// Clients are to be told of this, and there is no account yet.
+    /// Clients are to be told of this, and there is no account yet. What fails now may succeed
+    /// at the next call: the state directory was full for a moment.
     pub(crate) fn make_for(self: &Arc<Self>, loss: Loss, clients: Clients) {
         if self.is_asked_for.swap(true, Ordering::Relaxed) {
             return;
@@ -84,16 +85,20 @@ impl Keep {
                         account.end();
                     }
                 }
-                Err(error) => tracing::warn!(
-                    path = %keep.spec.path.display(), %error,
-                    "cannot keep what clients of a disk are still to be told; if the daemon \
-                     ends now, they are not told"
-                ),
+                Err(error) => {
+                    tracing::warn!(
+                        path = %keep.spec.path.display(), %error,
+                        "cannot keep what clients of a disk are still to be told; if the \
+                         daemon ends now, they are not told"
+                    );
+                    keep.is_asked_for.store(false, Ordering::Relaxed);
+                }
             }
         };
         let spawned = thread::Builder::new().name("sterna-account".into()).spawn(make);
         if let Err(error) = spawned {
             tracing::warn!(%error, "no thread to keep what clients are still to be told");
+            self.is_asked_for.store(false, Ordering::Relaxed);
         }
     }
 
@@ -136,6 +141,29 @@ mod tests {
         let found = next.account().map(|account| account.left());
         assert_eq!(found, Some((Some(Loss::FlushFailed), clients)));
         next.spec().remove().unwrap();
+    }
+
+    #[test]
+    fn an_account_that_could_not_be_made_is_made_at_the_next_loss() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().join("accounts");
+        let spec = AccountSpec { path: there.join("9"), boot: BootId([3; 16]) };
+        let keep = Keep::new(DiskId(9), spec);
+        let clients = Clients { all: 2, owed: 1 };
+        keep.make_for(Loss::FlushFailed, clients);
+        let end = Instant::now() + Duration::from_secs(20);
+        while keep.is_asked_for() {
+            assert!(Instant::now() < end, "it is still being made");
+            thread::yield_now();
+        }
+        assert!(keep.account().is_none());
+        std::fs::create_dir(&there).unwrap();
+        keep.make_for(Loss::FlushFailed, clients);
+        while keep.account().is_none() {
+            assert!(Instant::now() < end, "no account was made");
+            thread::yield_now();
+        }
+        keep.spec().remove().unwrap();
     }
 
     #[test]

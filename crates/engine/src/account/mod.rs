@@ -15,7 +15,8 @@
 //!
 //! **Failure cases.** A record or a word that is damaged, a record of another disk, and a
 //! memory that is gone (`/dev/shm` was emptied, in a container that was made anew) make the
-//! account unreadable: on a server that may drop writes that counts as a loss. A record that
+//! account unreadable: on a server that may drop writes that counts as a loss, and for a disk
+//! in a file, which has an account because clients were to be told of one. A record that
 //! cannot be written fails the opening of the image: the disk would be served without one.
 //! A disk whose image is a file needs no account before clients are to be told of something:
 //! that a server forgot where the disk was before, or that a flush of the file has failed.

@@ -186,6 +186,23 @@ fn a_memory_that_is_gone_or_not_ours_counts_as_a_loss() {
 }
 
 #[test]
+fn a_disk_in_a_file_whose_memory_is_gone_tells_a_client_and_one_without_account_nobody() {
+    let place = Place::new();
+    assert_eq!(place.finds(None), (None, false), "it never had an account");
+    let place = Place::new();
+    let (account, line) = place.take_up(None);
+    account.owes(Some(Loss::FlushFailed), Clients { all: 2, owed: 1 });
+    kill((account, line));
+    fs::remove_file(memory_of(&place.spec().path)).unwrap();
+    let (account, _line) = place.take_up(None);
+    assert_eq!(account.left(), (Some(Loss::Unknown), Clients { all: 1, owed: 1 }));
+    // It has been heard, and a daemon that ends well leaves nothing to be alarmed about.
+    account.owes(None, Clients::default());
+    account.end();
+    assert_eq!(place.finds(None), (None, false));
+}
+
+#[test]
 fn after_another_boot_nothing_is_known() {
     let place = Place::new();
     let (account, mut line) = place.take_up(Some(DROPS));

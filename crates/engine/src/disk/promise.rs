@@ -40,6 +40,9 @@ use crate::troubles::{Trouble, TroubleKind};
 
 /// A loss is shown for a day: whoever looks once a day sees it.
 const SHOWN: Nanos = Nanos::from_secs(24 * 3600);
+/// If the account could not be made, it is tried again after so long: each time costs a thread,
+/// and a line in the log.
+const AGAIN: Nanos = Nanos::from_secs(10);
 
 /// The promises of a disk.
 #[derive(Default)]
@@ -51,8 +54,11 @@ pub(super) struct Promise {
     broken: Option<Nanos>,
     /// Where it is kept what clients are still to be told.
     keep: Option<Arc<Keep>>,
-    /// Something is to be noted there, and is not: the account is still being made.
+    /// Something is to be noted there, and is not: the account is still being made, or could
+    /// not be.
     is_unnoted: bool,
+    /// When it was last looked at whether the account could be made.
+    looked: Nanos,
 }
 
 impl Promise {
@@ -103,9 +109,9 @@ impl Promise {
                  writes with the connection"
             }
             Loss::Unknown => {
-                "the daemon before this one ended, and whether the NBD server of the disk's \
-                 datastore then had acknowledged writes that no client had flushed is not \
-                 known"
+                "the daemon before this one ended, and what it kept for this one is gone: \
+                 whether there were acknowledged writes that no client had flushed and that \
+                 the disk's storage dropped is not known"
             }
         };
         tracing::error!(
@@ -152,11 +158,20 @@ impl Promise {
 
     /// What concerns clients that have not come back is over some time.
     pub(super) fn looks(&mut self, now: Nanos) {
-        let is_made = |keep: &Arc<Keep>| keep.account().is_some();
-        let may_note = self.is_unnoted && self.keep.as_ref().is_some_and(is_made);
+        let may_note = self.is_unnoted && self.may_note(now);
         if self.debts.lapse(now) || may_note {
             self.note();
         }
+    }
+
+    /// Whether the account is there by now, or may be tried to be made again.
+    fn may_note(&mut self, now: Nanos) -> bool {
+        let Some(keep) = &self.keep else { return false };
+        let tries = !keep.is_asked_for() && now.since(self.looked) >= AGAIN;
+        if tries {
+            self.looked = now;
+        }
+        tries || keep.account().is_some()
     }
 
     /// The disk has another image.
@@ -419,6 +434,29 @@ mod tests {
         next.comes(NOW, NEW);
         assert_eq!(flush_of(NEW, &mut next), FAILS);
         assert_eq!(flush_of(NEW, &mut next), Ok(Done::Ok));
+        spec.remove().unwrap();
+    }
+
+    #[test]
+    fn an_account_that_could_not_be_made_is_tried_again_although_nothing_new_is_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().join("accounts");
+        let spec = AccountSpec { path: there.join("9"), boot: BootId([3; 16]) };
+        let keep = Keep::new(DiskId(9), spec.clone());
+        let mut promise = promise();
+        promise.keep_account(NOW, "db", Arc::clone(&keep));
+        promise.lost(NOW, "db");
+        let end = Instant::now() + Duration::from_secs(20);
+        while keep.is_asked_for() {
+            assert!(Instant::now() < end, "it is still being made");
+            std::thread::yield_now();
+        }
+        std::fs::create_dir(&there).unwrap();
+        promise.looks(Nanos::from_secs(60));
+        while keep.account().is_none() {
+            assert!(Instant::now() < end, "no account was made");
+            std::thread::yield_now();
+        }
         spec.remove().unwrap();
     }
 

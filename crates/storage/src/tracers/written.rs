@@ -81,6 +81,11 @@ impl Handover {
         }
     }
 
+    /// Whether nobody waits for them any more.
+    fn is_left(&self) -> bool {
+        matches!(*lock(&self.0), Hand::Left)
+    }
+
     /// Takes what was given; from now on nobody waits for more.
     pub(super) fn take(&self) -> Arc<[Tracer]> {
         match mem::replace(&mut *lock(&self.0), Hand::Left) {
@@ -99,7 +104,7 @@ pub(super) fn hand_over(
     handover: &Handover,
 ) -> Outcome<()> {
     let mut tracers = Vec::new();
-    if let Err(error) = put(there, numbers, &mut tracers) {
+    if let Err(error) = put(there, numbers, handover, &mut tracers) {
         if take_back(there, &tracers).is_err() {
             handover.give(tracers);
         }
@@ -111,10 +116,12 @@ pub(super) fn hand_over(
     }
 }
 
-/// Writes tracers where there are zeroes; adds each before it is written.
+/// Writes tracers where there are zeroes; adds each before it is written. Not once nobody waits
+/// for them: whoever asks again finds the place free, and its bytes there.
 fn put(
     there: &mut impl Ground,
     numbers: &[u128],
+    handover: &Handover,
     tracers: &mut Vec<Tracer>,
 ) -> Outcome<()> {
     let blocks = there.size() / LEN;
@@ -123,6 +130,9 @@ fn put(
         let is_new = tracers.iter().all(|it| it.at != tracer.at);
         if !is_new || there.read(&tracer.range())?.iter().any(|byte| *byte != 0) {
             continue;
+        }
+        if handover.is_left() {
+            break;
         }
         // A write that fails may have come there all the same.
         tracers.push(tracer.clone());
@@ -187,15 +197,24 @@ mod tests {
         bytes: Vec<u8>,
         asked: usize,
         fails: fn(usize) -> bool,
+        /// Who waits goes away during the question of that number.
+        leaves: Option<(usize, Arc<Handover>)>,
+        written: Vec<u64>,
     }
 
     impl Memory {
         fn new(fails: fn(usize) -> bool) -> Memory {
-            Memory { bytes: vec![0; 64 * LEN as usize], asked: 0, fails }
+            let bytes = vec![0; 64 * LEN as usize];
+            Memory { bytes, asked: 0, fails, leaves: None, written: Vec::new() }
         }
 
         fn question(&mut self) -> Outcome<()> {
             self.asked += 1;
+            if let Some((at, handover)) = &self.leaves
+                && *at == self.asked
+            {
+                assert!(handover.take().is_empty());
+            }
             match (self.fails)(self.asked) {
                 true => Err(DatastoreError::Io {
                     what: "read",
@@ -224,6 +243,7 @@ mod tests {
         /// What fails is written all the same.
         fn write(&mut self, at: u64, bytes: &[u8]) -> Outcome<()> {
             self.bytes[at as usize..][..bytes.len()].copy_from_slice(bytes);
+            self.written.extend(bytes.iter().any(|byte| *byte != 0).then_some(at));
             self.question()
         }
     }
@@ -261,7 +281,7 @@ mod tests {
     #[test]
     fn a_tracer_that_cannot_be_taken_back_keeps_no_other_there() {
         let (mut there, mut tracers) = (Memory::new(|_| false), Vec::new());
-        put(&mut there, &NUMBERS, &mut tracers).unwrap();
+        put(&mut there, &NUMBERS, &Handover::default(), &mut tracers).unwrap();
         assert_eq!(tracers.len(), TRACERS);
         there.asked = 0;
         there.fails = |it| it == 1;
@@ -282,6 +302,20 @@ mod tests {
         assert!(take_back(&mut there, &tracers).unwrap() && there.is_empty());
         hand_over(&mut there, &NUMBERS, &handover).unwrap();
         assert!(there.is_empty() && handover.take().is_empty());
+    }
+
+    #[test]
+    fn once_nobody_waits_no_tracer_is_written() {
+        // It is read and written by turns, so a server that stalls during the question of
+        // that number has so many tracers.
+        for (at, written) in [(1, 0), (2, 1), (3, 1), (4, 2)] {
+            let handover = Arc::new(Handover::default());
+            let mut there = Memory::new(|_| false);
+            there.leaves = Some((at, handover.clone()));
+            hand_over(&mut there, &NUMBERS, &handover).unwrap();
+            assert_eq!(there.written.len(), written, "after question {at}");
+            assert!(there.is_empty());
+        }
     }
 
     #[test]
