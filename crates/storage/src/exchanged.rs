@@ -22,7 +22,7 @@ use sterna_engine::sidecar::{Beside, Role};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::handle::DatastoreHandle;
+use crate::handle::{Answer, DatastoreHandle};
 
 /// How long a datastore may take to say what one sidecar says.
 const TELLING: Duration = Duration::from_secs(3);
@@ -58,15 +58,17 @@ impl Storage {
         for (handle, told) in handles.iter().zip(told) {
             let is_here = handle.name() == disk.datastore;
             let is_own = |it: &&FoundSidecar| is_here && it.file == disk.image;
-            match told.answer() {
-                Some(told) => {
-                    let mut others =
-                        told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
-                    owner = owner.or_else(|| others.find_map(|it| still(handle, it, is)));
-                }
+            let (told, is_all) = match told.answer() {
+                Answer::All(told) => (told, true),
+                Answer::Part(told) => (Arc::new(told), false),
                 // If the disk is served, its sidecar is changed, and says nothing any more.
-                None if is_here => return Err(is_silent(disk)),
-                None => {}
+                Answer::Nothing if is_here => return Err(is_silent(disk, handle)),
+                Answer::Nothing => continue,
+            };
+            let mut others = told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
+            owner = owner.or_else(|| others.find_map(|it| still(handle, it, is)));
+            if owner.is_none() && !is_all {
+                return Err(is_silent(disk, handle));
             }
         }
         Ok(owner)
@@ -95,11 +97,11 @@ fn still(
     })
 }
 
-fn is_silent(disk: &DiskRecord) -> Error {
-    let (name, datastore) = (&disk.name, &disk.datastore);
+fn is_silent(disk: &DiskRecord, on: &DatastoreHandle) -> Error {
+    let (name, datastore) = (&disk.name, on.name());
     let message = format!(
-        "datastore {datastore} does not answer in time: Sterna cannot tell whether the file of \
-         disk {name} is another disk's"
+        "datastore {datastore} does not tell in time what images it has: Sterna does not know \
+         yet whether the file of disk {name} is another disk's"
     );
     Error::unavailable(message).hint("Sterna tries again every few seconds")
 }

@@ -11,13 +11,13 @@ mod sidecars;
 mod visits;
 
 pub use self::old_copies::ImageLook;
-pub use self::sidecars::Told;
+pub use self::sidecars::{Answer, Told};
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_core::Mark;
@@ -30,7 +30,7 @@ use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
 use crate::refusals::refusal;
-use sidecars::Sidecars;
+use sidecars::{Reading, Sidecars};
 use visits::Visits;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
@@ -74,12 +74,10 @@ pub struct DatastoreHandle {
     listing: Asker,
     /// Of what has become of images that are open.
     files: Asker,
-    /// Of what all sidecars say.
-    reading: Asker,
     /// Of what is at its place.
     pub(crate) visits: Visits,
-    /// What they said, and when.
-    said: Mutex<Option<(Instant, Arc<Sidecars>)>>,
+    /// What all sidecars say.
+    reading: Reading,
     /// What a place in use said when it was opened first.
     said_at_first: Mutex<Option<Sidecars>>,
     /// Whether the daemon stops.
@@ -116,9 +114,8 @@ impl DatastoreHandle {
             asker: Asker::default(),
             listing: Asker::default(),
             files: Asker::default(),
-            reading: Asker::default(),
+            reading: Reading::default(),
             visits: Visits::default(),
-            said: Mutex::default(),
             said_at_first: Mutex::default(),
             ending,
         }

@@ -26,7 +26,7 @@ use sterna_state::{DiskRecord, Place};
 use crate::Storage;
 use crate::asker::Asked;
 use crate::fingerprints::fills;
-use crate::handle::{DatastoreHandle, Told};
+use crate::handle::{Answer, DatastoreHandle, Told};
 
 /// How long one image may take to tell: clients wait for the disk.
 const TELLING: Duration = Duration::from_secs(2);
@@ -57,7 +57,7 @@ impl Storage {
         others.retain(|it| it.name() != disk.datastore);
         // All at once: several may be silent.
         let told: Vec<_> = others.iter().map(DatastoreHandle::ask_sidecars).collect();
-        let is_unasked = told.iter().any(Told::has_no_thread);
+        let is_unasked = told.iter().any(|told| told.has_no_thread);
         let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
             .into_iter()
             .zip(told)
@@ -93,7 +93,12 @@ impl Storage {
 /// The file of a newer image of the disk, as far as it is known there. The old image of a disk
 /// that `fills` its place says nothing, so there the end of any place counts, too.
 fn newer_file(told: Told, disk: &DiskRecord, fills: bool) -> Option<String> {
-    let told = told.answer()?;
+    let told = match told.answer() {
+        Answer::All(told) => told,
+        // Those that are most likely its own were read first.
+        Answer::Part(told) => Arc::new(told),
+        Answer::Nothing => return None,
+    };
     let end = told.at_the_end(disk.id).filter(|_| fills);
     let all =
         told.newest(disk.id).into_iter().chain(end.map(|generation| (generation, "")));

@@ -15,7 +15,7 @@ use sterna_os::lock;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
-use crate::handle::DatastoreHandle;
+use crate::handle::{Answer, DatastoreHandle};
 
 /// What is known of rivals.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Storage {
         if lock(&self.rivals.told).contains(on.name()) {
             return Ok(());
         }
-        let Some(told) = on.ask_sidecars().answer() else { return Ok(()) };
+        let Answer::All(told) = on.ask_sidecars().answer() else { return Ok(()) };
         // After the sidecars were read: a move that has ended since raised the disk's
         // generation. One that is under way looks after its copy itself.
         let (disks, moves) = (self.store.disks()?, self.store.open_migrations()?);

@@ -258,26 +258,31 @@ impl Directory {
         Ok(found)
     }
 
-    /// All sidecars that can be read.
-    pub(super) fn sidecars(&self) -> Result<Vec<FoundSidecar>, DatastoreError> {
+    /// All sidecars that can be read, those first of whose file `is_first` says so.
+    pub(super) fn sidecars(
+        &self,
+        is_first: &dyn Fn(&str) -> bool,
+        each: &mut dyn FnMut(FoundSidecar),
+    ) -> Result<(), DatastoreError> {
         self.check()?;
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let name = entry.map_err(failed("list", &self.path))?.file_name();
             let Some(file) = name.to_str().and_then(|n| n.strip_suffix(SIDECAR_SUFFIX))
             else {
                 continue;
             };
-            if let Ok(said) = sidecar::file::read_all(&self.path.join(&name)) {
-                found.push(FoundSidecar {
-                    file: file.into(),
-                    identity: said.record.identity,
-                    beside: said.record.beside,
-                    has_image: is_file(&self.path.join(file)),
-                });
-            }
+            files.push(file.to_owned());
         }
-        Ok(found)
+        files.sort_by_key(|file| !is_first(file));
+        for file in files {
+            let path = self.path.join(format!("{file}{SIDECAR_SUFFIX}"));
+            let Ok(said) = sidecar::file::read_all(&path) else { continue };
+            let has_image = is_file(&self.path.join(&file));
+            let (identity, beside) = (said.record.identity, said.record.beside);
+            each(FoundSidecar { file, identity, beside, has_image });
+        }
+        Ok(())
     }
 
     pub(super) fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {

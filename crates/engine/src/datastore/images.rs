@@ -186,21 +186,21 @@ impl Datastore {
         Ok(vec![FoundImage { file: String::new(), image: medium.image(), identity }])
     }
 
-    /// The sidecars that are there and can be read, with and without their images.
-    pub fn sidecars(&self) -> Result<Vec<FoundSidecar>, DatastoreError> {
-        match &self.place {
-            Place::Directory(directory) => directory.sidecars(),
-            Place::Medium(_) => Ok(self
-                .says_as_a_whole()?
-                .map(|identity| FoundSidecar {
-                    file: String::new(),
-                    identity,
-                    beside: None,
-                    has_image: true,
-                })
-                .into_iter()
-                .collect()),
+    /// Gives `each` of the sidecars that are there and can be read, with and without their
+    /// images; those first of whose image's file `is_first` says so.
+    pub fn sidecars(
+        &self,
+        is_first: &dyn Fn(&str) -> bool,
+        each: &mut dyn FnMut(FoundSidecar),
+    ) -> Result<(), DatastoreError> {
+        if let Place::Directory(directory) = &self.place {
+            return directory.sidecars(is_first, each);
         }
+        if let Some(identity) = self.says_as_a_whole()? {
+            let file = String::new();
+            each(FoundSidecar { file, identity, beside: None, has_image: true });
+        }
+        Ok(())
     }
 
     /// What there is in a directory beside marks and sidecars, by name, and how many things

@@ -2,12 +2,16 @@
 //!
 //! At the start each of thousands of disks wants to know of each datastore whether it has a
 //! newer image of the disk, or a sidecar that was made for the disk's file. So the sidecars are
-//! read all at once, and what they say is kept for [`KEPT`]. A device or an export that a disk of
+//! read one after the other, for all disks at once, and what they say is kept for [`KEPT`]. Those
+//! with the name of a disk of this state come first: if there are more than a cold disk reads in
+//! time, what is most likely to matter is known. A device or an export that a disk of
 //! this state has, or a move, is asked once, when it is opened first: later its server may take no
 //! second client. Of such a place this state may know less than the place itself: if the state is
 //! older than the disks, another disk may have got it since.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_core::DiskId;
@@ -16,12 +20,14 @@ use sterna_engine::sidecar::{Beside, Identity, Role};
 use sterna_os::lock;
 
 use super::DatastoreHandle;
-use crate::asker::{Asked, Asker};
+use crate::asker::Asker;
 
-/// How long datastores may take to tell: clients wait for their disks, and one datastore that
+/// How long a datastore may say nothing: clients wait for their disks, and one datastore that
 /// hangs is no reason to keep those of all others waiting. A sidecar is read in 0.1 ms on this
-/// machine, and in a millisecond over a network.
+/// machine, in a millisecond over a network, and in ten from a cold disk.
 const TELLING: Duration = Duration::from_secs(1);
+/// How long one that goes on telling is waited for: a thousand sidecars on a cold disk.
+const LONGEST: Duration = Duration::from_secs(10);
 /// So long what they told is believed. Whoever acts on it reads the one sidecar again; a disk
 /// that is not served asks every few seconds, and each time thousands would be read.
 const KEPT: Duration = Duration::from_secs(60);
@@ -63,52 +69,103 @@ impl Sidecars {
     }
 }
 
-/// What is known, or has been asked for.
-pub enum Told {
-    /// It is known.
-    Known(Option<Arc<Sidecars>>),
-    /// It has been asked for.
-    Asked(Asked<Option<Arc<Sidecars>>>),
+/// The reading of a datastore's sidecars.
+#[derive(Default)]
+pub(super) struct Reading {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What they said, and when.
+    said: Option<(Instant, Arc<Sidecars>)>,
+    /// Since when they are being read, and when one was read last.
+    under_way: Option<Instant>,
+    so_far: Vec<FoundSidecar>,
+}
+
+impl State {
+    fn known(&self) -> Option<Arc<Sidecars>> {
+        let said = self.said.as_ref().filter(|(at, _)| at.elapsed() < KEPT);
+        said.map(|(_, said)| said.clone())
+    }
+}
+
+/// What a datastore was asked.
+pub struct Told {
+    handle: Arc<DatastoreHandle>,
+    asked: Instant,
+    /// The system had no thread to ask.
+    pub has_no_thread: bool,
+}
+
+/// What a datastore has told.
+pub enum Answer {
+    /// What all its sidecars say.
+    All(Arc<Sidecars>),
+    /// What those say that it has read. It tells on, and too slowly to be waited for.
+    Part(Sidecars),
+    /// It does not answer, or cannot.
+    Nothing,
 }
 
 impl Told {
-    /// Whether the system had no thread to ask.
-    pub fn has_no_thread(&self) -> bool {
-        matches!(self, Told::Asked(asked) if asked.has_no_thread())
-    }
-
-    /// What the sidecars say; nothing if the datastore does not answer in time.
-    pub fn answer(self) -> Option<Arc<Sidecars>> {
-        match self {
-            Told::Known(known) => known,
-            Told::Asked(asked) => asked.answer()?,
+    /// What the sidecars say. Waits for as long as the datastore goes on telling, up to
+    /// [`LONGEST`].
+    pub fn answer(self) -> Answer {
+        let reading = &self.handle.reading;
+        let mut state = lock(&reading.state);
+        loop {
+            if let Some(known) = state.known() {
+                return Answer::All(known);
+            }
+            let Some(heard) = state.under_way else { return Answer::Nothing };
+            let now = Instant::now();
+            if now.duration_since(heard) >= TELLING {
+                return Answer::Nothing;
+            }
+            if now.duration_since(self.asked) >= LONGEST {
+                return Answer::Part(Sidecars { all: state.so_far.clone(), end: None });
+            }
+            let wait = (heard + TELLING).min(self.asked + LONGEST).duration_since(now);
+            state = match reading.changed.wait_timeout(state, wait) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
         }
     }
 }
 
 impl DatastoreHandle {
-    /// Asks what all sidecars there say.
+    /// Asks what all sidecars there say, those of disks of this state first.
     pub fn ask_sidecars(self: &Arc<Self>) -> Told {
-        if let Some(known) = self.known_sidecars() {
-            return Told::Known(Some(known));
+        let mut told =
+            Told { handle: self.clone(), asked: Instant::now(), has_no_thread: false };
+        let mut state = lock(&self.reading.state);
+        if state.known().is_some() || state.under_way.is_some() {
+            return told;
         }
         let handle = self.clone();
-        let read = move || {
-            let read = Arc::new(handle.read_sidecars()?);
-            *lock(&handle.said) = Some((Instant::now(), read.clone()));
-            Some(read)
-        };
-        // Another disk's question may bring it meanwhile.
-        let known = || self.known_sidecars().map(Some);
-        match self.reading.ask_unless(TELLING, known, read) {
-            Ok(asked) => Told::Asked(asked),
-            Err(known) => Told::Known(known),
+        let thread = thread::Builder::new().name("sterna-sidecars".into());
+        if thread.spawn(move || handle.read_all_sidecars()).is_ok() {
+            state.under_way = Some(Instant::now());
+            state.so_far.clear();
+        } else {
+            told.has_no_thread = true;
         }
+        told
     }
 
-    fn known_sidecars(&self) -> Option<Arc<Sidecars>> {
-        let said = lock(&self.said);
-        said.as_ref().filter(|(at, _)| at.elapsed() < KEPT).map(|(_, said)| said.clone())
+    fn read_all_sidecars(&self) {
+        let read = self.read_sidecars();
+        let mut state = lock(&self.reading.state);
+        state.under_way = None;
+        if let Some(read) = read {
+            state.said = Some((Instant::now(), Arc::new(read)));
+        }
+        drop(state);
+        self.reading.changed.notify_all();
     }
 
     fn read_sidecars(&self) -> Option<Sidecars> {
@@ -116,7 +173,19 @@ impl DatastoreHandle {
         if !self.is_shared() && self.is_in_use()? {
             return Some(lock(&self.said_at_first).clone().unwrap_or_default());
         }
-        Some(Sidecars { all: datastore.sidecars().ok()?, end: None })
+        let disks = self.store.disks().ok()?;
+        let names: HashSet<String> = disks
+            .into_iter()
+            .flat_map(|disk| [format!("{}.raw", disk.name), disk.image])
+            .collect();
+        let mut each = |found: FoundSidecar| {
+            let mut state = lock(&self.reading.state);
+            state.under_way = Some(Instant::now());
+            state.so_far.push(found);
+        };
+        let read = datastore.sidecars(&|file| names.contains(file), &mut each);
+        let all = std::mem::take(&mut lock(&self.reading.state).so_far);
+        read.ok().map(|()| Sidecars { all, end: None })
     }
 
     /// It is open, and may be for the first time: if it is a place in use, it is asked what it
@@ -130,7 +199,9 @@ impl DatastoreHandle {
         let said = Asker::default().ask(TELLING, move || {
             let image = there.image("").ok();
             let end = image.and_then(|image| there.read_sidecar(&image, 0).ok());
-            Sidecars { all: there.sidecars().unwrap_or_default(), end }
+            let mut all = Vec::new();
+            let _ = there.sidecars(&|_| false, &mut |found| all.push(found));
+            Sidecars { all, end }
         });
         *lock(&self.said_at_first) = Some(said.answer().unwrap_or_default());
     }
@@ -141,5 +212,67 @@ impl DatastoreHandle {
             (self.store.disks().ok()?, self.store.open_migrations().ok()?);
         let has = disks.iter().any(|disk| disk.datastore == self.name());
         Some(has || moves.iter().any(|it| it.is_on(self.name())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_engine::datastore::Location;
+    use sterna_state::Store;
+
+    use super::*;
+    use crate::marks::DatastoreRecord;
+
+    /// A datastore on a fresh directory.
+    fn datastore(scratch: &tempfile::TempDir) -> Arc<DatastoreHandle> {
+        let directory = scratch.path().join("images");
+        std::fs::create_dir(&directory).unwrap();
+        let record = DatastoreRecord {
+            name: "one".into(),
+            location: Location::Directory(directory),
+            shape: None,
+            added: 0,
+            maintenance: None,
+            mark: None,
+        };
+        let store = Store::open(&scratch.path().join("state.db")).unwrap();
+        let sidecars = scratch.path().join("sidecars");
+        Arc::new(DatastoreHandle::closed(record, sidecars, store, Arc::default()))
+    }
+
+    /// What comes of a question that was asked so long ago, while the sidecars are being read and
+    /// the last one was read so long ago.
+    fn answer(handle: &Arc<DatastoreHandle>, asked: Duration, heard: Duration) -> Answer {
+        let now = Instant::now();
+        lock(&handle.reading.state).under_way = Some(now.checked_sub(heard).unwrap());
+        let asked = now.checked_sub(asked).unwrap();
+        Told { handle: handle.clone(), asked, has_no_thread: false }.answer()
+    }
+
+    #[test]
+    fn a_datastore_that_tells_on_is_waited_for_and_one_that_does_not_is_not() {
+        let scratch = tempfile::tempdir().unwrap();
+        let handle = datastore(&scratch);
+        let silent = answer(&handle, Duration::ZERO, TELLING);
+        assert!(matches!(silent, Answer::Nothing));
+        let slow = answer(&handle, LONGEST, Duration::ZERO);
+        assert!(matches!(slow, Answer::Part(_)));
+        // It comes to its end while somebody waits.
+        lock(&handle.reading.state).under_way = Some(Instant::now());
+        let waits = handle.ask_sidecars();
+        let told = thread::scope(|scope| {
+            let told = scope.spawn(|| waits.answer());
+            handle.read_all_sidecars();
+            told.join().unwrap()
+        });
+        assert!(matches!(told, Answer::All(_)));
+    }
+
+    #[test]
+    fn a_datastore_that_cannot_tell_keeps_nobody_waiting() {
+        let scratch = tempfile::tempdir().unwrap();
+        let handle = datastore(&scratch);
+        std::fs::remove_dir(scratch.path().join("images")).unwrap();
+        assert!(matches!(handle.ask_sidecars().answer(), Answer::Nothing));
     }
 }
