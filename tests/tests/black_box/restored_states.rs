@@ -152,11 +152,13 @@ fn an_old_place_is_not_served_although_the_new_one_was_another_disks() {
 /// export, gets when the daemon starts.
 fn connections_at_the_start(disks: usize) -> Option<u64> {
     let mut stage = Stage::given(&[])?;
-    let start = |at| Forgetful::start(&stage.scratch, &format!("export{at}"), MIB);
+    // The others would have room for a sidecar at the end of the first.
+    let size = |at| if at == 0 { 2 * MIB } else { MIB };
+    let start = |at| Forgetful::start(&stage.scratch, &format!("export{at}"), size(at));
     let servers: Vec<Forgetful> = (0..disks).map(start).collect();
     for (at, server) in servers.iter().enumerate() {
         stage.datastore(&format!("exact{at}"), server.location());
-        let create = format!("disk create d{at} --size {MIB} --on exact{at}");
+        let create = format!("disk create d{at} --size {} --on exact{at}", size(at));
         stage.daemon.sterna(&create).ok();
     }
     stage.daemon.stop();
