@@ -11,6 +11,7 @@ use sterna_engine::{ImageSpec, MigrateError};
 use sterna_os::{descriptors, lock};
 use sterna_runtime::threads;
 use sterna_state::{Blame, MigrationRecord, Pause, Place};
+use sterna_storage::handle::DatastoreHandle;
 
 use super::Job;
 use super::copies::copies;
@@ -391,21 +392,7 @@ impl Moves {
             ErrorCode::Unavailable => unreachable(error),
             _ => obstacle(error, "free the datastore", repair),
         })?;
-        let is_its_place = self
-            .storage
-            .check_is_place_of_copy(record, &handle, repair)
-            .map_err(|error| match error.code {
-            ErrorCode::Unavailable => unreachable(error),
-            _ => not_its_place(error, repair),
-        })?;
-        if !is_its_place {
-            self.storage.check_is_still_free(&handle, record.disk).map_err(|error| {
-                match error.code {
-                    ErrorCode::Unavailable => unreachable(error),
-                    _ => obstacle(error, "give the copy a place of its own", repair),
-                }
-            })?;
-        }
+        let is_its_place = self.check_place(record, &handle, repair, &unreachable)?;
         let image = handle.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         handle
@@ -441,6 +428,30 @@ impl Moves {
                 Err(obstacle(handle.refused(&error), &remedy, true))
             }
         }
+    }
+
+    /// Checks that the destination's place is still the copy's. Says whether its content proves
+    /// that.
+    fn check_place(
+        &self,
+        record: &MigrationRecord,
+        on: &DatastoreHandle,
+        repair: bool,
+        unreachable: &dyn Fn(Error) -> Obstacle,
+    ) -> Result<bool, Obstacle> {
+        let checked = self.storage.check_is_place_of_copy(record, on, repair);
+        let is_proven = checked.map_err(|error| match error.code {
+            ErrorCode::Unavailable => unreachable(error),
+            _ => not_its_place(error, repair),
+        })?;
+        if !is_proven {
+            let free = self.storage.check_is_still_free(on, record.disk);
+            free.map_err(|error| match error.code {
+                ErrorCode::Unavailable => unreachable(error),
+                _ => obstacle(error, "give the copy a place of its own", repair),
+            })?;
+        }
+        Ok(is_proven)
     }
 
     /// Records what stands in a migration's way.

@@ -3622,7 +3622,8 @@ export interface components {
             copied: number;
             /**
              * Format: double
-             * @description How long the rest will take at this rate, in seconds.
+             * @description How long the rest will take at this rate, in seconds. Nothing while that is unknown: a
+             *     move that stands still, or whose switch-over was undone and is tried again.
              */
             eta_s?: number | null;
             /**

@@ -93,7 +93,7 @@ impl Medium {
             |block: &Trailer| trailer::read(block).is_ok_and(|it| it == *expected);
         if let Some(before) = before {
             let bytes = visit.read(&(before..before + TRAILER_LEN as u64))?;
-            if bytes.as_array().is_some_and(is_it) {
+            if <&Trailer>::try_from(&bytes[..]).is_ok_and(is_it) {
                 return Ok(Some(before));
             }
         }

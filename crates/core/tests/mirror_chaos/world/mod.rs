@@ -222,14 +222,8 @@ impl World {
             if self.is_looked_at() {
                 return self.stop_copying();
             }
-            if self.random.one_in(self.setup.source_forgets) {
-                return self.source_forgets();
-            }
-            if self.random.one_in(self.setup.writeback_fails) {
-                return self.images.source_drops(&mut self.random);
-            }
-            if self.random.one_in(self.setup.goes_bad) {
-                return self.goes_bad();
+            if self.is_source_in_trouble() {
+                return;
             }
             if matches!(phase, Phase::Paused(_))
                 && self.random.one_in(self.setup.foreign_while_paused)
@@ -258,6 +252,20 @@ impl World {
         } else {
             self.advance();
         }
+    }
+
+    /// Whether something went wrong with the source in this step.
+    fn is_source_in_trouble(&mut self) -> bool {
+        if self.random.one_in(self.setup.source_forgets) {
+            self.source_forgets();
+        } else if self.random.one_in(self.setup.writeback_fails) {
+            self.images.source_drops(&mut self.random);
+        } else if self.random.one_in(self.setup.goes_bad) {
+            self.goes_bad();
+        } else {
+            return false;
+        }
+        true
     }
 
     fn control(&mut self) {
