@@ -62,6 +62,10 @@ const BACKOFF_MAX: Nanos = Nanos::from_secs(30);
 /// tried before others are.
 const LATE_BACKOFF_MAX: Nanos = Nanos::from_secs(5);
 
+/// So often the source is flushed again in one attempt, because something was copied since: the
+/// guest is not held, and such a flush has little to do.
+const FLUSHES_AGAIN_MAX: u32 = 10;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -93,6 +97,8 @@ pub(super) struct Switch {
     source_flush: Option<Nanos>,
     /// How far the copier had come when that flush began, in bytes.
     passed: u64,
+    /// How often it was begun again in this attempt.
+    flushes_again: u32,
     hold_since: Option<Nanos>,
     /// How long the commit's record took in `prepare`: the commit, which cannot be
     /// undone, will take about as long, and its time is kept free in the budget.
@@ -220,10 +226,16 @@ impl<M: RegionMap> Mirror<M> {
             self.switch.waits_until = Some(self.switch.retry_at);
             return;
         }
+        self.switch.flushes_again = 0;
+        self.flush_source(now, out);
+        self.flush_destination(now, Step::FlushAhead, out);
+    }
+
+    fn flush_source(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.switch.step = Step::FlushAhead;
         self.switch.source_flush = Some(now);
         self.switch.passed = self.pace.passed();
         out.push(Action::FlushSource);
-        self.flush_destination(now, Step::FlushAhead, out);
     }
 
     /// Whether nothing is left to do before the guest is held. What was so when the
@@ -304,10 +316,17 @@ impl<M: RegionMap> Mirror<M> {
         };
         self.switch.commit_takes = takes;
         let quick = self.switch.commit_takes.0 * 2 <= self.config.hold_budget.0;
-        // What was copied since the source's flush that flush says nothing of.
-        let is_flushed = self.pace.passed() == self.switch.passed;
-        if !quick || !is_flushed || !self.is_ready() {
+        if !quick || !self.is_ready() {
             self.fail_switch(now, out);
+            return;
+        }
+        // Of what was copied since the source's flush that flush says nothing.
+        if self.pace.passed() != self.switch.passed {
+            self.switch.flushes_again += 1;
+            match self.switch.flushes_again > FLUSHES_AGAIN_MAX {
+                true => self.fail_switch(now, out),
+                false => self.flush_source(now, out),
+            }
             return;
         }
         self.switch.step = Step::Drain;
@@ -411,8 +430,7 @@ impl<M: RegionMap> Mirror<M> {
 
     /// The switch-over did not work out this time; after many times, pauses.
     fn fail_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let left = self.left();
-        let late = left > 0;
+        let (left, late) = (self.left(), self.is_late());
         self.undo_switch(now, out);
         self.switch.attempts += 1;
         if late {
@@ -425,11 +443,16 @@ impl<M: RegionMap> Mirror<M> {
         }
         let reason = if late {
             let patience = self.converge.patience();
-            PauseReason::NotConverging { behind: left, patience }
+            PauseReason::NotConverging { behind: left.max(1), patience }
         } else {
             PauseReason::SwitchOverTooLong { budget: self.config.hold_budget }
         };
         self.pause(now, reason, out);
+    }
+
+    /// Whether writes fall behind, or did again and again.
+    fn is_late(&self) -> bool {
+        self.left() > 0 || self.switch.flushes_again > FLUSHES_AGAIN_MAX
     }
 
     /// Goes back to before the switch-over and lets the guest go on at the source.
@@ -438,7 +461,7 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         debug_assert!(!self.switch.committing(), "a commit cannot be undone");
-        let most = if self.left() > 0 { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
+        let most = if self.is_late() { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
         let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(most);
         self.switch.step = Step::Idle;
         self.switch.undone += 1;

@@ -60,10 +60,34 @@ fn the_commit_waits_for_a_flush_of_the_source_that_began_after_the_last_copy() {
     bench.destination_done(1);
     let job = bench.jobs().pop().expect("the region is copied");
     bench.copied(job);
-    let undone = Action::Notice(Notice::SwitchOverUndone { held: Nanos(0) });
-    assert_eq!(bench.tell(Event::Prepared(Some(Nanos(0)))), [undone]);
-    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
-    assert_eq!(bench.asked, flush);
+    assert_eq!(bench.tell(Event::Prepared(Some(Nanos(0)))), [Action::FlushSource]);
+    assert_eq!(bench.tell(Event::SourceFlushed), [Action::Prepare]);
+    bench.tell(Event::Prepared(Some(Nanos(0))));
+    assert!(bench.mirror.holding());
+}
+
+#[test]
+fn a_guest_whose_writes_are_late_at_each_flush_of_the_source_gets_more_patience() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    let is_prepared = |bench: &Bench| bench.asked.contains(&Action::Prepare);
+    let mut asked = 0;
+    while is_prepared(&bench) {
+        asked += 1;
+        bench.write(asked, 0);
+        bench.source_done(asked);
+        bench.after(PATIENCE).tell(Event::Tick);
+        bench.destination_done(asked);
+        let job = bench.jobs().pop().expect("the region is copied");
+        bench.copied(job);
+        bench.tell(Event::Prepared(Some(Nanos(0))));
+        assert!(!bench.mirror.holding() && asked < 50, "{:?}", bench.asked);
+    }
+    let raised =
+        |action: &Action| matches!(action, Action::Notice(Notice::PatienceRaised(_)));
+    assert!(bench.asked.iter().any(raised), "{:?}", bench.asked);
+    assert_eq!(asked, 11);
 }
 
 #[test]
