@@ -99,8 +99,10 @@ impl Storage {
             return Err(taken(&handle.record().location, known.name()));
         }
         self.store.add_datastore(DatastoreRecord { mark: handle.mark(), ..record })?;
-        handle.note_size(&*handle.get()?);
         lock(&self.handles).insert(name.clone(), handle.clone());
+        if let Ok(opened) = handle.get() {
+            handle.note_size(&opened);
+        }
         let location = &handle.record().location;
         tracing::info!(datastore = name, %location, "datastore added");
         self.view_datastore(&handle, &handle.look())

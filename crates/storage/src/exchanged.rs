@@ -23,6 +23,7 @@ use sterna_state::DiskRecord;
 
 use crate::Storage;
 use crate::handle::{Answer, DatastoreHandle};
+use crate::newer::no_thread;
 
 /// How long a datastore may take to say what one sidecar says.
 const TELLING: Duration = Duration::from_secs(3);
@@ -50,6 +51,9 @@ impl Storage {
         handles.retain(|handle| handle.is_shared());
         // All at once: several may be silent.
         let told: Vec<_> = handles.iter().map(DatastoreHandle::ask_sidecars).collect();
+        if told.iter().any(|told| told.has_no_thread) {
+            return Err(no_thread());
+        }
         // A copy of its own sidecar says nothing of another image.
         let is_disks = |it: &&FoundSidecar| {
             it.identity.id == disk.id && it.identity.role == Role::Active
@@ -65,8 +69,13 @@ impl Storage {
                 Answer::Nothing if is_here => return Err(is_silent(disk, handle)),
                 Answer::Nothing => continue,
             };
-            let mut others = told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
-            owner = owner.or_else(|| others.find_map(|it| still(handle, it, is)));
+            let others = told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
+            for found in others {
+                let Some(still) = still(handle, found, is) else {
+                    return Err(is_silent(disk, handle));
+                };
+                owner = owner.or(still);
+            }
             if owner.is_none() && !is_all {
                 return Err(is_silent(disk, handle));
             }
@@ -75,26 +84,27 @@ impl Storage {
     }
 }
 
-/// Whose image it is, if its sidecar still names the file.
+/// Whose image it is, if its sidecar still names the file. Nothing if that cannot be read now.
 fn still(
     handle: &Arc<DatastoreHandle>,
     found: &FoundSidecar,
     is: Beside,
-) -> Option<String> {
+) -> Option<Option<String>> {
     let (there, file) = (handle.clone(), found.file.clone());
     let said = handle.visits.sidecar.ask(TELLING, move || {
         let store = there.get().ok()?;
-        store.said(&store.image(&file).ok()?).ok()?
+        store.said(&store.image(&file).ok()?).ok()
     });
-    let (identity, _) = said
-        .answer()?
-        .filter(|(_, file)| file.is_some_and(|file| file.is_surely(&is)))?;
-    let name = identity.name;
-    Some(match identity.role {
-        Role::Active => format!("disk {name}"),
-        Role::Partial => format!("the copy of disk {name}"),
-        Role::Retired => format!("an old copy of disk {name}"),
-    })
+    let said = said.answer()??;
+    let its = said.filter(|(_, file)| file.is_some_and(|file| file.is_surely(&is)));
+    Some(its.map(|(identity, _)| {
+        let name = identity.name;
+        match identity.role {
+            Role::Active => format!("disk {name}"),
+            Role::Partial => format!("the copy of disk {name}"),
+            Role::Retired => format!("an old copy of disk {name}"),
+        }
+    }))
 }
 
 fn is_silent(disk: &DiskRecord, on: &DatastoreHandle) -> Error {

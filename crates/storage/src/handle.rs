@@ -78,8 +78,8 @@ pub struct DatastoreHandle {
     pub(crate) visits: Visits,
     /// What all sidecars say.
     reading: Reading,
-    /// What a place in use said when it was opened first.
-    said_at_first: Mutex<Option<Sidecars>>,
+    /// What a place in use said when it was opened first, if it answered.
+    said_at_first: Mutex<Option<Option<Sidecars>>>,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -196,7 +196,7 @@ impl DatastoreHandle {
                 if opened.mark.is_some() {
                     *lock(&self.mark) = opened.mark;
                 }
-                // What is there has its sidecar at the end that is known.
+                // No disk of this state has its sidecar elsewhere.
                 if self.is_in_use() == Some(false) {
                     self.note_size(&opened.datastore);
                 }

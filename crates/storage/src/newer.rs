@@ -58,13 +58,13 @@ impl Storage {
         // All at once: several may be silent.
         let told: Vec<_> = others.iter().map(DatastoreHandle::ask_sidecars).collect();
         let is_unasked = told.iter().any(|told| told.has_no_thread);
-        let asked: Vec<(Arc<DatastoreHandle>, Asked<Option<u64>>)> = others
+        let asked: Vec<(Arc<DatastoreHandle>, Asked<Says>)> = others
             .into_iter()
             .zip(told)
             .filter_map(|(other, told)| {
                 let file = match of_copy(&other) {
                     Some(copy) => copy.place.image.clone(),
-                    None => newer_file(told, disk, fills)?,
+                    None => self.newer_file(&other, told, disk, fills)?,
                 };
                 let asked = ask(&other, disk, file);
                 Some((other, asked))
@@ -72,15 +72,24 @@ impl Storage {
             .collect();
         let has_no_thread = |(_, asked): &(_, Asked<_>)| asked.has_no_thread();
         if is_unasked || asked.iter().any(has_no_thread) {
-            return Err(is_unknown());
+            return Err(no_thread());
         }
-        let newer = asked.into_iter().filter_map(|(other, asked)| {
-            let generation = asked.answer()??;
-            let sealed = of_copy(&other).and_then(|copy| copy.sealed);
-            let is_newer = generation > disk.generation && sealed != Some(generation);
-            is_newer.then_some((generation, other))
-        });
-        match newer.max_by_key(|(generation, _)| *generation) {
+        let mut newer = Vec::new();
+        for (other, asked) in asked {
+            let copy = of_copy(&other);
+            let generation = match asked.answer() {
+                Some(Says::Generation(generation)) => generation,
+                Some(Says::No) => continue,
+                // A copy's datastore may be away, and what it had told is not known.
+                Some(Says::Unreadable) | None if copy.is_some() => continue,
+                Some(Says::Unreadable) | None => return Err(is_silent(&other)),
+            };
+            let sealed = copy.and_then(|copy| copy.sealed);
+            if generation > disk.generation && sealed != Some(generation) {
+                newer.push((generation, other));
+            }
+        }
+        match newer.into_iter().max_by_key(|(generation, _)| *generation) {
             Some((generation, other)) => {
                 let migration = copy.map(|copy| copy.migration);
                 Err(is_older(disk, generation, other.name(), migration))
@@ -88,41 +97,68 @@ impl Storage {
             None => Ok(()),
         }
     }
+
+    /// The file of a newer image of the disk, as far as it is known there.
+    fn newer_file(
+        &self,
+        on: &DatastoreHandle,
+        told: Told,
+        disk: &DiskRecord,
+        fills: bool,
+    ) -> Option<String> {
+        let told = match told.answer() {
+            Answer::All(told) => Some(told),
+            // Those that are most likely its own were read first.
+            Answer::Part(told) => {
+                self.rivals.ask_again(on.name());
+                Some(Arc::new(told))
+            }
+            Answer::Nothing => {
+                self.rivals.ask_again(on.name());
+                None
+            }
+        };
+        told?.newer(disk, fills).map(|(_, file)| file.to_owned())
+    }
 }
 
-/// The file of a newer image of the disk, as far as it is known there. The old image of a disk
-/// that `fills` its place says nothing, so there the end of any place counts, too.
-fn newer_file(told: Told, disk: &DiskRecord, fills: bool) -> Option<String> {
-    let told = match told.answer() {
-        Answer::All(told) => told,
-        // Those that are most likely its own were read first.
-        Answer::Part(told) => Arc::new(told),
-        Answer::Nothing => return None,
-    };
-    let end = told.at_the_end(disk.id).filter(|_| fills);
-    let all =
-        told.newest(disk.id).into_iter().chain(end.map(|generation| (generation, "")));
-    let (generation, file) = all.max_by_key(|(generation, _)| *generation)?;
-    (generation > disk.generation).then(|| file.to_owned())
+/// What an image says.
+enum Says {
+    /// It is the disk's, is or was in use, and has that generation.
+    Generation(u64),
+    /// It is not, or not any more.
+    No,
+    /// It cannot be read now.
+    Unreadable,
 }
 
 /// Asks a datastore for the generation of an image of that disk which is, or was, in use.
-fn ask(
-    other: &Arc<DatastoreHandle>,
-    disk: &DiskRecord,
-    file: String,
-) -> Asked<Option<u64>> {
+fn ask(other: &Arc<DatastoreHandle>, disk: &DiskRecord, file: String) -> Asked<Says> {
     let (id, size, there) = (disk.id, disk.size, other.clone());
     other.visits.sidecar.ask(TELLING, move || {
-        there.open().ok()?;
-        let says = there.says(&file, size).ok()??;
-        // A copy that was not finished is nobody's truth.
-        (says.id == id && says.role == Role::Active).then_some(says.generation)
+        match there.open().and_then(|_| there.says(&file, size)) {
+            // A copy that was not finished is nobody's truth.
+            Ok(Some(says)) if says.id == id && says.role == Role::Active => {
+                Says::Generation(says.generation)
+            }
+            Ok(_) => Says::No,
+            Err(_) => Says::Unreadable,
+        }
     })
 }
 
+/// A newer image is there, by what was told, and does not confirm that.
+fn is_silent(on: &DatastoreHandle) -> Error {
+    let name = on.name();
+    let message = format!(
+        "datastore {name} may have a newer image of the disk, and does not answer now"
+    );
+    Error::unavailable(message)
+        .hint("repair the datastore; Sterna tries again every few seconds")
+}
+
 /// Nobody could be asked. The datastores may be in the best of order, so the disk waits.
-fn is_unknown() -> Error {
+pub(crate) fn no_thread() -> Error {
     let message = "the system has no thread to ask the other datastores whether one has a \
                    newer image of the disk";
     Error::unavailable(message).hint(

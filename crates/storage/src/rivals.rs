@@ -15,6 +15,7 @@ use sterna_os::lock;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
+use crate::fingerprints::fills;
 use crate::handle::{Answer, DatastoreHandle};
 
 /// What is known of rivals.
@@ -29,6 +30,13 @@ pub(crate) struct Rivals {
 struct Rival {
     place: Place,
     generation: u64,
+}
+
+impl Rivals {
+    /// A datastore did not tell when it was asked for a disk.
+    pub(crate) fn ask_again(&self, datastore: &str) {
+        lock(&self.told).remove(datastore);
+    }
 }
 
 impl Storage {
@@ -53,8 +61,10 @@ impl Storage {
         };
         for disk in disks {
             let is_elsewhere = disk.datastore != on.name() && !is_copy(disk.id);
-            let newest = told.newest(disk.id).filter(|(it, _)| *it > disk.generation);
-            let Some((generation, file)) = newest.filter(|_| is_elsewhere) else {
+            let place = self.handle(&disk.datastore).and_then(|place| place.get());
+            let size = place.ok().and_then(|place| place.size_at_opening());
+            let newer = told.newer(&disk, fills(disk.size, size));
+            let Some((generation, file)) = newer.filter(|_| is_elsewhere) else {
                 continue;
             };
             // What is not served is told elsewhere.

@@ -136,14 +136,14 @@ impl Core {
         }
     }
 
-    /// Whether an image may have lost writes that it had answered; asked once. Of the
+    /// Why an image may have lost writes that it had answered, if so; asked once. Of the
     /// image that is the truth, clients are told.
-    pub(crate) fn has_forgotten(&mut self, cx: &Cx, number: u16) -> bool {
+    pub(crate) fn has_forgotten(&mut self, cx: &Cx, number: u16) -> Option<Loss> {
         let forgot = self.held(number).and_then(|held| held.image.has_forgotten());
         if let Some(why) = forgot.filter(|_| number == self.current) {
             self.promise.lose(cx.now, &self.name, why);
         }
-        forgot.is_some()
+        forgot
     }
 
     /// Has clients told if a flush of the image has failed for which there is no second try.

@@ -44,6 +44,9 @@ const OTHERS: usize = 200;
 /// How long the stretches of all of them may take to be read: 0.3 s each of the disk's own,
 /// for storage that starts dozens of disks at once.
 const LONG: Duration = Duration::from_secs(20);
+/// How long they may take from a bad sector on: a failing drive tries each for seconds, and a disk
+/// on it is served by what could be read.
+const BAD: Duration = Duration::from_secs(2);
 /// How long the visit may take, with its connection.
 const VISITING: Duration = Duration::from_secs(24);
 /// What clients have written in this time, they may write again until the engine has stopped.
@@ -422,21 +425,26 @@ fn look(
 }
 
 /// Reads what is not known yet of the stretches of a fingerprint. Says whether there was time
-/// for all of them.
+/// for all of them, or bad sectors took it.
 fn read_marks(
     place: &mut Visit,
     fingerprint: &Fingerprint,
     seen: &mut BTreeMap<u64, u32>,
-    until: Instant,
+    mut until: Instant,
 ) -> bool {
+    let mut is_bad = false;
     for mark in &fingerprint.marks {
         if seen.contains_key(&mark.at) {
             continue;
         }
         if Instant::now() >= until {
-            return false;
+            return is_bad;
         }
         let read = place.read(&(mark.at..mark.at + STRETCH));
+        if read.is_err() {
+            is_bad = true;
+            until = until.min(Instant::now() + BAD);
+        }
         let sum = read.ok().filter(|bytes| bytes.len() == STRETCH as usize);
         seen.extend(sum.map(|bytes| (mark.at, checksum(&bytes))));
     }

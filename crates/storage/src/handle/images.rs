@@ -82,7 +82,12 @@ impl DatastoreHandle {
                 "the datastore was made larger; the disk's sidecar is at its new end now"
             );
         }
-        self.note_size(&datastore);
+        let found = datastore
+            .image(file)
+            .and_then(|image| datastore.read_sidecar(&image, expected.size));
+        if found.is_ok_and(|found| found == *expected) {
+            self.note_size(&datastore);
+        }
         Ok(())
     }
 

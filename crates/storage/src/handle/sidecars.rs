@@ -18,6 +18,7 @@ use sterna_core::DiskId;
 use sterna_engine::datastore::{Datastore, FoundSidecar};
 use sterna_engine::sidecar::{Beside, Identity, Role};
 use sterna_os::lock;
+use sterna_state::DiskRecord;
 
 use super::DatastoreHandle;
 use crate::asker::Asker;
@@ -44,7 +45,7 @@ pub struct Sidecars {
 impl Sidecars {
     /// The image of the disk with the highest generation that is, or was, in use: its
     /// generation and its file. A copy that was not finished is nobody's truth.
-    pub fn newest(&self, disk: DiskId) -> Option<(u64, &str)> {
+    fn newest(&self, disk: DiskId) -> Option<(u64, &str)> {
         let mut its: Vec<_> =
             self.all.iter().filter(|it| it.identity.id == disk).collect();
         its.retain(|it| it.has_image && it.identity.role == Role::Active);
@@ -54,9 +55,19 @@ impl Sidecars {
 
     /// The generation of the disk's image that is, or was, in use, by the end of a place that
     /// this state believes another disk fills.
-    pub fn at_the_end(&self, disk: DiskId) -> Option<u64> {
+    fn at_the_end(&self, disk: DiskId) -> Option<u64> {
         let end = self.end.as_ref()?;
         (end.id == disk && end.role == Role::Active).then_some(end.generation)
+    }
+
+    /// The generation and the file of an image that is newer than the disk. The old image of a
+    /// disk that `fills` its place says nothing, so for that the end of any place counts, too.
+    pub fn newer(&self, disk: &DiskRecord, fills: bool) -> Option<(u64, &str)> {
+        let end = self.at_the_end(disk.id).filter(|_| fills);
+        let end = end.map(|generation| (generation, ""));
+        let all = self.newest(disk.id).into_iter().chain(end);
+        let newest = all.max_by_key(|(generation, _)| *generation)?;
+        (newest.0 > disk.generation).then_some(newest)
     }
 
     /// The sidecars that were surely made for this file.
@@ -171,7 +182,10 @@ impl DatastoreHandle {
     fn read_sidecars(&self) -> Option<Sidecars> {
         let datastore = self.open().ok()?;
         if !self.is_shared() && self.is_in_use()? {
-            return Some(lock(&self.said_at_first).clone().unwrap_or_default());
+            // If it was not asked, its disk came while this daemon ran.
+            return lock(&self.said_at_first)
+                .clone()
+                .unwrap_or(Some(Sidecars::default()));
         }
         let disks = self.store.disks().ok()?;
         let names: HashSet<String> = disks
@@ -203,7 +217,7 @@ impl DatastoreHandle {
             let _ = there.sidecars(&|_| false, &mut |found| all.push(found));
             Sidecars { all, end }
         });
-        *lock(&self.said_at_first) = Some(said.answer().unwrap_or_default());
+        *lock(&self.said_at_first) = Some(said.answer());
     }
 
     /// Whether a disk or a move of this state has the place.

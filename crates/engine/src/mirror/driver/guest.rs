@@ -139,10 +139,9 @@ impl MirrorDriver {
         number: u32,
         result: ImageResult,
     ) {
-        if result.is_err() {
-            // Also after the commit: the disk has another image then, and asks only that one.
-            self.look_for_loss(core, cx);
-        }
+        // Before the disk looks, which would not tell the mirror; and also after the commit: the
+        // disk has another image then, and asks only that one.
+        self.look_for_loss(core, cx);
         // A request that went to the destination alone has no name here.
         let Some(told) = self.told.get_mut(&number) else {
             core.answer(cx, number, result);

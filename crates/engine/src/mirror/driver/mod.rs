@@ -24,6 +24,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
+use sterna_core::durability::Loss;
 use sterna_core::mirror::{
     self, Action, Commit, Config, Control, Counted, Doubt, Event, Fault, Findings, Job,
     JobId, Mirror, MirrorEnd, PauseReason, Progress, RequestId, SECTOR, Suspicion,
@@ -91,6 +92,8 @@ pub(crate) struct MirrorDriver {
     later: VecDeque<Event>,
     asked: Vec<Asked>,
     ended: Option<MirrorEnd>,
+    /// The source's server has failed a flush, and has not succeeded in one of ours since.
+    source_fails_flushes: bool,
     released: bool,
     away: Away,
 }
@@ -148,6 +151,7 @@ impl MirrorDriver {
             later: VecDeque::new(),
             asked: Vec::new(),
             ended: None,
+            source_fails_flushes: false,
             released: false,
             away,
         };
@@ -361,10 +365,16 @@ impl MirrorDriver {
 
     /// Something has happened to one of the images.
     fn look(&mut self, core: &mut Core, cx: &mut Cx) {
-        if core.has_forgotten(cx, self.source) {
-            self.tell(core, cx, Event::SourceForgot);
+        if let Some(why) = core.has_forgotten(cx, self.source) {
+            let is_flush = why == Loss::FlushFailed;
+            // While no flush succeeds, clients are told each time, and a comparison each time
+            // would keep the disk there for ever.
+            if !(is_flush && self.source_fails_flushes) {
+                self.tell(core, cx, Event::SourceForgot);
+            }
+            self.source_fails_flushes |= is_flush;
         }
-        if core.has_forgotten(cx, self.destination) {
+        if core.has_forgotten(cx, self.destination).is_some() {
             self.tell(core, cx, Event::DestinationForgot);
         }
         if core.has_gone_back(cx, self.source) {
@@ -438,6 +448,7 @@ impl Driver for MirrorDriver {
             }
             Some(Own::SourceFlush) => {
                 self.look_for_loss(core, cx);
+                self.source_fails_flushes &= result.is_err();
                 self.tell(core, cx, Event::SourceFlushed);
             }
             None => {}
