@@ -11,7 +11,7 @@
 //! **What is not found**: a file system that does not say when its files were made; a sidecar
 //! of an old format, which does not name its file; a copy of another disk's file (a new file,
 //! whose bytes alone are the other disk's); an image on another datastore that does not
-//! answer; and a file whose own disk has got a new file since, which is that disk's then.
+//! can be opened; and a file whose own disk has got a new file since, which is that disk's then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,8 +65,11 @@ impl Storage {
             let (told, is_all) = match told.answer() {
                 Answer::All(told) => (told, true),
                 Answer::Part(told) => (Arc::new(told), false),
-                // If the disk is served, its sidecar is changed, and says nothing any more.
-                Answer::Nothing if is_here => return Err(is_silent(disk, handle)),
+                // If the disk is served, its sidecar is changed, and says nothing any more; and
+                // whoever's file it is may lose it.
+                Answer::Nothing if is_here || handle.get().is_ok() => {
+                    return Err(is_silent(disk, handle));
+                }
                 Answer::Nothing => continue,
             };
             let others = told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));

@@ -326,8 +326,9 @@ impl<M: RegionMap> Mirror<M> {
             Some(verified) => self.config.size.saturating_sub(verified),
             None => 0,
         };
-        // Nobody knows when a switch-over succeeds that did not fit into its time.
-        let is_foreseen = !(phase == Phase::SwitchingOver && self.switch.undone() > 0);
+        // Nobody knows when a switch-over succeeds that did not fit into its time, or waits.
+        let is_slow = self.switch.undone() > 0 || self.switch.waits_long(self.seen);
+        let is_foreseen = !(phase == Phase::SwitchingOver && is_slow);
         let eta = (rate > 0.0 && self.state == State::Running && is_foreseen)
             .then(|| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));
         Progress {

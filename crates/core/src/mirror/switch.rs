@@ -62,6 +62,9 @@ const BACKOFF_MAX: Nanos = Nanos::from_secs(30);
 /// tried before others are.
 const LATE_BACKOFF_MAX: Nanos = Nanos::from_secs(5);
 
+/// A step that takes longer is not about to end.
+const LONG: Nanos = Nanos::from_secs(2);
+
 /// So often the source is flushed again in one attempt, because something was copied since: the
 /// guest is not held, and such a flush has little to do.
 const FLUSHES_AGAIN_MAX: u32 = 10;
@@ -153,6 +156,11 @@ impl Switch {
 
     pub(super) fn undone(&self) -> u32 {
         self.undone
+    }
+
+    /// Whether an answer takes so long that nobody knows when it comes.
+    pub(super) fn waits_long(&self, now: Nanos) -> bool {
+        self.under_way() && now.since(self.since) >= LONG
     }
 
     /// Keeps a write until it is known which side is the truth.

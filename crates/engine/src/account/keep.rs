@@ -9,16 +9,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use sterna_core::DiskId;
 use sterna_core::durability::{Clients, Loss, Server};
 
 use super::{Account, AccountSpec, Line};
-
-/// If an account could not be made, it is tried again after so long: each time costs a thread,
-/// and a line in the log.
-const AGAIN: Duration = Duration::from_secs(10);
 
 /// Where a disk's account is, or will be.
 #[derive(Debug)]
@@ -33,8 +28,6 @@ pub(crate) struct Keep {
     /// No client is served any more. Whoever makes an account looks here after it has set
     /// the account, and whoever ends looks for the account after this: one of the two ends it.
     ended: AtomicBool,
-    /// When an account could last not be made for a loss.
-    failed: Mutex<Option<Instant>>,
 }
 
 impl Keep {
@@ -42,8 +35,7 @@ impl Keep {
     pub(crate) fn new(disk: DiskId, spec: AccountSpec) -> Arc<Keep> {
         let (account, making) = (OnceLock::new(), Mutex::default());
         let (is_asked_for, ended) = (AtomicBool::default(), AtomicBool::default());
-        let failed = Mutex::default();
-        Arc::new(Keep { spec, disk, account, making, is_asked_for, ended, failed })
+        Arc::new(Keep { spec, disk, account, making, is_asked_for, ended })
     }
 
     /// Where it is.
@@ -76,9 +68,7 @@ impl Keep {
     /// Clients are to be told of this, and there is no account yet. What fails now may succeed
     /// at the next call: the state directory was full for a moment.
     pub(crate) fn make_for(self: &Arc<Self>, loss: Loss, clients: Clients) {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_hopeless = failed.is_some_and(|at| at.elapsed() < AGAIN);
-        if is_hopeless || self.is_asked_for.swap(true, Ordering::Relaxed) {
+        if self.is_asked_for.swap(true, Ordering::Relaxed) {
             return;
         }
         let keep = Arc::clone(self);
@@ -101,7 +91,6 @@ impl Keep {
                         "cannot keep what clients of a disk are still to be told; if the \
                          daemon ends now, they are not told"
                     );
-                    keep.has_failed();
                     keep.is_asked_for.store(false, Ordering::Relaxed);
                 }
             }
@@ -109,14 +98,8 @@ impl Keep {
         let spawned = thread::Builder::new().name("sterna-account".into()).spawn(make);
         if let Err(error) = spawned {
             tracing::warn!(%error, "no thread to keep what clients are still to be told");
-            self.has_failed();
             self.is_asked_for.store(false, Ordering::Relaxed);
         }
-    }
-
-    fn has_failed(&self) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        *failed = Some(Instant::now());
     }
 
     /// No client is served any more. Does not wait for who makes an account.
@@ -130,6 +113,8 @@ impl Keep {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::boot::BootId;
 

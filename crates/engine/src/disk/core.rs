@@ -44,8 +44,8 @@ impl Core {
     }
 
     /// The disk may have an account that it did not have before.
-    pub(crate) fn notes_what_is_owed(&mut self) {
-        self.promise.note();
+    pub(crate) fn notes_what_is_owed(&mut self, now: Nanos) {
+        self.promise.note(now);
     }
 
     /// A client is there.

@@ -57,8 +57,8 @@ pub(super) struct Promise {
     /// Something is to be noted there, and is not: the account is still being made, or could
     /// not be.
     is_unnoted: bool,
-    /// When it was last looked at whether the account could be made.
-    looked: Nanos,
+    /// When the account was last tried to be made.
+    tried: Option<Nanos>,
 }
 
 impl Promise {
@@ -78,14 +78,14 @@ impl Promise {
                 self.has_lost(now, disk, why);
             }
         }
-        self.note();
+        self.note(now);
     }
 
     /// Writes that clients were answered may be lost.
     pub(super) fn lose(&mut self, now: Nanos, disk: &str, why: Loss) {
         self.debts.lost(now);
         self.has_lost(now, disk, why);
-        self.note();
+        self.note(now);
     }
 
     fn has_lost(&mut self, now: Nanos, disk: &str, why: Loss) {
@@ -122,7 +122,7 @@ impl Promise {
     }
 
     /// Has the account say what clients are still to be told.
-    pub(super) fn note(&mut self) {
+    pub(super) fn note(&mut self, now: Nanos) {
         let Some(keep) = &self.keep else { return };
         let clients = self.debts.clients();
         let why = self.forgot.map(|(_, why)| why).filter(|_| clients.owed > 0);
@@ -131,21 +131,24 @@ impl Promise {
         self.is_unnoted = keep.account().is_none() && is_asked_for;
         match (keep.account(), why) {
             (Some(account), why) => account.owes(why, clients),
-            (None, Some(why)) => keep.make_for(why, clients),
-            (None, None) => {}
+            (None, Some(why)) if self.may_try(now) => {
+                keep.make_for(why, clients);
+                self.tried = Some(now);
+            }
+            (None, _) => {}
         }
     }
 
     /// A client is there.
     pub(super) fn comes(&mut self, now: Nanos, client: Client) {
         self.debts.comes(now, client);
-        self.note();
+        self.note(now);
     }
 
     /// A client asks for something: it has heard what it was told.
     pub(super) fn asks(&mut self, now: Nanos, client: Client) {
         if self.debts.asks(client) {
-            self.note();
+            self.note(now);
         }
         self.looks(now);
     }
@@ -153,25 +156,27 @@ impl Promise {
     /// A client has gone.
     pub(super) fn leaves(&mut self, now: Nanos, client: Client) {
         self.debts.leaves(now, client);
-        self.note();
+        self.note(now);
     }
 
     /// What concerns clients that have not come back is over some time.
     pub(super) fn looks(&mut self, now: Nanos) {
         let may_note = self.is_unnoted && self.may_note(now);
         if self.debts.lapse(now) || may_note {
-            self.note();
+            self.note(now);
         }
     }
 
     /// Whether the account is there by now, or may be tried to be made again.
-    fn may_note(&mut self, now: Nanos) -> bool {
-        let Some(keep) = &self.keep else { return false };
-        let tries = !keep.is_asked_for() && now.since(self.looked) >= AGAIN;
-        if tries {
-            self.looked = now;
-        }
-        tries || keep.account().is_some()
+    fn may_note(&self, now: Nanos) -> bool {
+        let is_there = self.keep.as_ref().is_some_and(|keep| keep.account().is_some());
+        is_there || self.may_try(now)
+    }
+
+    /// Whether the account may be tried to be made.
+    fn may_try(&self, now: Nanos) -> bool {
+        let is_asked_for = self.keep.as_ref().is_some_and(|keep| keep.is_asked_for());
+        !is_asked_for && self.tried.is_none_or(|tried| now.since(tried) >= AGAIN)
     }
 
     /// The disk has another image.
@@ -185,7 +190,7 @@ impl Promise {
         // Also if one has failed before: other writes may be lost with this one.
         self.debts.lost(now);
         self.forgot = Some((now, Loss::FlushFailed));
-        self.note();
+        self.note(now);
         if self.broken.is_some() {
             return false;
         }

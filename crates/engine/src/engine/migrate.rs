@@ -87,7 +87,7 @@ impl Engine {
             if state.is_mirrored() {
                 return Err(MigrateError::Migrating);
             }
-            state.core.notes_what_is_owed();
+            state.core.notes_what_is_owed(cx.now);
             let destination = state.core.add_image(cx, placed);
             let core = &mut state.core;
             match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
@@ -123,7 +123,7 @@ impl Engine {
         let placed = self.open_destination(migration, size)?;
         let found = origin::found(&migration.destination);
         self.on_driver(migration.id, move |driver, core, cx| {
-            core.notes_what_is_owed();
+            core.notes_what_is_owed(cx.now);
             driver.come_back(core, cx, placed, &found);
         })
     }

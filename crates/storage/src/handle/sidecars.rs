@@ -23,7 +23,7 @@ use sterna_state::DiskRecord;
 use super::DatastoreHandle;
 use crate::asker::Asker;
 
-/// How long a datastore may say nothing: clients wait for their disks, and one datastore that
+/// How long a datastore may say nothing at all: clients wait for their disks, and one datastore that
 /// hangs is no reason to keep those of all others waiting. A sidecar is read in 0.1 ms on this
 /// machine, in a millisecond over a network, and in ten from a cold disk.
 const TELLING: Duration = Duration::from_secs(1);
@@ -122,8 +122,8 @@ pub enum Answer {
 }
 
 impl Told {
-    /// What the sidecars say. Waits for as long as the datastore goes on telling, up to
-    /// [`LONGEST`].
+    /// What the sidecars say. Waits for [`TELLING`] if the datastore tells nothing at all, and
+    /// for [`LONGEST`] if it does.
     pub fn answer(self) -> Answer {
         let reading = &self.handle.reading;
         let mut state = lock(&reading.state);
@@ -133,13 +133,18 @@ impl Told {
             }
             let Some(heard) = state.under_way else { return Answer::Nothing };
             let now = Instant::now();
-            if now.duration_since(heard) >= TELLING {
+            let until = match state.so_far.is_empty() {
+                true => (heard + TELLING).min(self.asked + LONGEST),
+                // One that has told something answers, though one sidecar may take long.
+                false => self.asked + LONGEST,
+            };
+            let wait = until.saturating_duration_since(now);
+            if wait.is_zero() && state.so_far.is_empty() {
                 return Answer::Nothing;
             }
-            if now.duration_since(self.asked) >= LONGEST {
+            if wait.is_zero() {
                 return Answer::Part(Sidecars { all: state.so_far.clone(), end: None });
             }
-            let wait = (heard + TELLING).min(self.asked + LONGEST).duration_since(now);
             state = match reading.changed.wait_timeout(state, wait) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
@@ -254,11 +259,22 @@ mod tests {
         Arc::new(DatastoreHandle::closed(record, sidecars, store, Arc::default()))
     }
 
+    fn found() -> FoundSidecar {
+        let identity = Identity {
+            id: DiskId(1),
+            name: "x".into(),
+            generation: 1,
+            role: Role::Active,
+            size: 512,
+        };
+        FoundSidecar { file: "x.raw".into(), identity, beside: None, has_image: true }
+    }
+
     /// What comes of a question that was asked so long ago, while the sidecars are being read and
     /// the last one was read so long ago.
     fn answer(handle: &Arc<DatastoreHandle>, asked: Duration, heard: Duration) -> Answer {
         let now = Instant::now();
-        lock(&handle.reading.state).under_way = Some(now.checked_sub(heard).unwrap());
+        lock(&handle.reading.state).under_way = now.checked_sub(heard);
         let asked = now.checked_sub(asked).unwrap();
         Told { handle: handle.clone(), asked, has_no_thread: false }.answer()
     }
@@ -269,8 +285,11 @@ mod tests {
         let handle = datastore(&scratch);
         let silent = answer(&handle, Duration::ZERO, TELLING);
         assert!(matches!(silent, Answer::Nothing));
-        let slow = answer(&handle, LONGEST, Duration::ZERO);
-        assert!(matches!(slow, Answer::Part(_)));
+        lock(&handle.reading.state).so_far.push(found());
+        for heard in [Duration::ZERO, TELLING * 2] {
+            let slow = answer(&handle, LONGEST, heard);
+            assert!(matches!(slow, Answer::Part(_)));
+        }
         // It comes to its end while somebody waits.
         lock(&handle.reading.state).under_way = Some(Instant::now());
         let waits = handle.ask_sidecars();
