@@ -66,8 +66,9 @@ const LATE_BACKOFF_MAX: Nanos = Nanos::from_secs(5);
 const LONG: Nanos = Nanos::from_secs(2);
 
 /// So often the source is flushed again in one attempt, because something was copied since: the
-/// guest is not held, and such a flush has little to do.
-const FLUSHES_AGAIN_MAX: u32 = 10;
+/// guest is not held, and such a flush has little to do. Writes that are late each time need
+/// more patience.
+const FLUSHES_AGAIN_MAX: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
