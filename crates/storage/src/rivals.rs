@@ -124,7 +124,7 @@ fn warning(disk: &DiskRecord, rival: &Rival) -> Warning {
     let (there, image) = (&rival.place.datastore, &rival.place.image);
     let message = format!(
         "the disk is served from datastore {datastore} (generation {generation}), and \
-         datastore {there}, which did not answer when the disk was brought up, has a newer \
+         datastore {there}, which had not told this yet when the disk was brought up, has a newer \
          image of it ({image}, generation {}): the state directory is older than the disk",
         rival.generation
     );

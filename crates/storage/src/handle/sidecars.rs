@@ -27,8 +27,9 @@ use crate::asker::Asker;
 /// hangs is no reason to keep those of all others waiting. A sidecar is read in 0.1 ms on this
 /// machine, in a millisecond over a network, and in ten from a cold disk.
 const TELLING: Duration = Duration::from_secs(1);
-/// How long one that goes on telling is waited for: a thousand sidecars on a cold disk.
-const LONGEST: Duration = Duration::from_secs(10);
+/// How long one that goes on telling is waited for: the clients of all disks wait meanwhile, and
+/// what is most likely to matter is told first.
+const LONGEST: Duration = Duration::from_secs(2);
 /// So long what they told is believed. Whoever acts on it reads the one sidecar again; a disk
 /// that is not served asks every few seconds, and each time thousands would be read.
 const KEPT: Duration = Duration::from_secs(60);
