@@ -9,6 +9,7 @@
 //! Whatever is done begins with a look at the directory's mark, if it has one:
 //! another file system may have come, or gone, since the last time (`mark`).
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -258,29 +259,31 @@ impl Directory {
         Ok(found)
     }
 
-    /// All sidecars that can be read, those first of whose file `is_first` says so.
+    /// All sidecars that can be read, those of the files `first` before the directory is listed,
+    /// which may take long.
     pub(super) fn sidecars(
         &self,
-        is_first: &dyn Fn(&str) -> bool,
+        first: &BTreeSet<String>,
         each: &mut dyn FnMut(FoundSidecar),
     ) -> Result<(), DatastoreError> {
         self.check()?;
-        let mut files = Vec::new();
+        let mut tell = |file: &str| {
+            let path = self.path.join(format!("{file}{SIDECAR_SUFFIX}"));
+            let Ok(said) = sidecar::file::read_all(&path) else { return };
+            let has_image = is_file(&self.path.join(file));
+            let (identity, beside) = (said.record.identity, said.record.beside);
+            each(FoundSidecar { file: file.into(), identity, beside, has_image });
+        };
+        first.iter().for_each(|file| tell(file));
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let name = entry.map_err(failed("list", &self.path))?.file_name();
             let Some(file) = name.to_str().and_then(|n| n.strip_suffix(SIDECAR_SUFFIX))
             else {
                 continue;
             };
-            files.push(file.to_owned());
-        }
-        files.sort_by_key(|file| !is_first(file));
-        for file in files {
-            let path = self.path.join(format!("{file}{SIDECAR_SUFFIX}"));
-            let Ok(said) = sidecar::file::read_all(&path) else { continue };
-            let has_image = is_file(&self.path.join(&file));
-            let (identity, beside) = (said.record.identity, said.record.beside);
-            each(FoundSidecar { file, identity, beside, has_image });
+            if !first.contains(file) {
+                tell(file);
+            }
         }
         Ok(())
     }

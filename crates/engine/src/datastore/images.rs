@@ -1,5 +1,6 @@
 //! The images of a datastore: made, adopted, found, opened and removed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::directory;
@@ -187,14 +188,14 @@ impl Datastore {
     }
 
     /// Gives `each` of the sidecars that are there and can be read, with and without their
-    /// images; those first of whose image's file `is_first` says so.
+    /// images; those of the image files `first` come first, before anything is listed.
     pub fn sidecars(
         &self,
-        is_first: &dyn Fn(&str) -> bool,
+        first: &BTreeSet<String>,
         each: &mut dyn FnMut(FoundSidecar),
     ) -> Result<(), DatastoreError> {
         if let Place::Directory(directory) = &self.place {
-            return directory.sidecars(is_first, each);
+            return directory.sidecars(first, each);
         }
         if let Some(identity) = self.says_as_a_whole()? {
             let file = String::new();

@@ -9,7 +9,7 @@
 //! second client. Of such a place this state may know less than the place itself: if the state is
 //! older than the disks, another disk may have got it since.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -194,16 +194,18 @@ impl DatastoreHandle {
                 .unwrap_or(Some(Sidecars::default()));
         }
         let disks = self.store.disks().ok()?;
-        let names: HashSet<String> = disks
+        let names: BTreeSet<String> = disks
             .into_iter()
             .flat_map(|disk| [format!("{}.raw", disk.name), disk.image])
+            // A device has no image of a name.
+            .filter(|file| !file.is_empty())
             .collect();
         let mut each = |found: FoundSidecar| {
             let mut state = lock(&self.reading.state);
             state.under_way = Some(Instant::now());
             state.so_far.push(found);
         };
-        let read = datastore.sidecars(&|file| names.contains(file), &mut each);
+        let read = datastore.sidecars(&names, &mut each);
         let all = std::mem::take(&mut lock(&self.reading.state).so_far);
         read.ok().map(|()| Sidecars { all, end: None })
     }
@@ -220,7 +222,7 @@ impl DatastoreHandle {
             let image = there.image("").ok();
             let end = image.and_then(|image| there.read_sidecar(&image, 0).ok());
             let mut all = Vec::new();
-            let _ = there.sidecars(&|_| false, &mut |found| all.push(found));
+            let _ = there.sidecars(&BTreeSet::new(), &mut |found| all.push(found));
             Sidecars { all, end }
         });
         *lock(&self.said_at_first) = Some(said.answer());
