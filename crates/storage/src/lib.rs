@@ -47,13 +47,12 @@ mod vouching;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Instant;
 
 use sterna_api::Io;
 use sterna_core::DiskId;
+use sterna_engine::Engine;
 use sterna_engine::boot::BootId;
 pub use sterna_engine::datastore::Space;
-use sterna_engine::{Engine, Vouched};
 use sterna_os::Descriptors;
 use sterna_os::sockets::Bound;
 use sterna_runtime::users::Users;
@@ -106,7 +105,7 @@ pub struct Storage {
     /// The services above, which use disks.
     pub users: Users<dyn DiskUser>,
     /// What was said of exports a moment ago, by their addresses (`vouching`).
-    vouched: Mutex<HashMap<String, (Instant, Vouched)>>,
+    vouched: Mutex<vouching::Told>,
     /// Whoever looks whether a device or a server is free holds this (`own_disk`).
     placing: Mutex<()>,
     /// Disks whose image is being made, and which are not recorded yet.

@@ -19,6 +19,7 @@
 //! fingerprints that are swapped in the same moment. A clone that is equal to its original in
 //! all that is read counts as its original, until the disk has a fingerprint.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,16 @@ use crate::twins::InDoubt;
 
 /// How long an answer that was not good stands. The right server is used that much later.
 const STANDS: Duration = Duration::from_secs(10);
+
+/// What was said of exports.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// By their addresses.
+    all: HashMap<String, (Instant, Vouched)>,
+    /// How often somebody has said that a server is the right one now: an answer to a question
+    /// of before says nothing any more.
+    round: u64,
+}
 
 /// A disk with its size, and what is there of it.
 type Owner = (DiskId, u64, String);
@@ -54,20 +65,24 @@ impl Storage {
     /// daemon stops: the engine waits for the answer.
     fn vouch_again(&self, location: &Location) -> Option<Vouched> {
         let address = location.to_string();
-        if let Some((since, told)) = lock(&self.vouched).get(&address)
-            && since.elapsed() < STANDS
-        {
-            return Some(told.clone());
-        }
+        let round = {
+            let known = lock(&self.vouched);
+            match known.all.get(&address) {
+                Some((since, told)) if since.elapsed() < STANDS => {
+                    return Some(told.clone());
+                }
+                _ => known.round,
+            }
+        };
         let told = (!self.is_ending()).then(|| self.vouch_for(location))?;
         // What was left out for that must not count as good.
         if self.is_ending() {
             return None;
         }
-        let mut all = lock(&self.vouched);
-        all.retain(|_, (since, _)| since.elapsed() < STANDS);
-        if told != Vouched::Fine {
-            all.insert(address, (Instant::now(), told.clone()));
+        let mut known = lock(&self.vouched);
+        known.all.retain(|_, (since, _)| since.elapsed() < STANDS);
+        if told != Vouched::Fine && known.round == round {
+            known.all.insert(address, (Instant::now(), told.clone()));
         }
         Some(told)
     }
@@ -75,7 +90,9 @@ impl Storage {
     /// Somebody says that a datastore's server is the right one now: it is asked anew.
     pub fn ask_again(&self, datastore: &str) {
         if let Ok(on) = self.handle(datastore) {
-            lock(&self.vouched).remove(&on.record().location.to_string());
+            let mut known = lock(&self.vouched);
+            known.round += 1;
+            known.all.remove(&on.record().location.to_string());
         }
     }
 
