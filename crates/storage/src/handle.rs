@@ -442,3 +442,21 @@ impl Storage {
         Arc::new(DatastoreHandle::closed(record, sidecars, store, ending))
     }
 }
+
+/// A datastore on a fresh directory, `images`, which nobody has opened.
+#[cfg(test)]
+fn on_a_fresh_directory(scratch: &tempfile::TempDir) -> Arc<DatastoreHandle> {
+    let directory = scratch.path().join("images");
+    std::fs::create_dir(&directory).unwrap();
+    let record = DatastoreRecord {
+        name: "one".into(),
+        location: Location::Directory(directory),
+        shape: None,
+        added: 0,
+        maintenance: None,
+        mark: None,
+    };
+    let store = Store::open(&scratch.path().join("state.db")).unwrap();
+    let sidecars = scratch.path().join("sidecars");
+    Arc::new(DatastoreHandle::closed(record, sidecars, store, Arc::default()))
+}

@@ -239,28 +239,8 @@ impl DatastoreHandle {
 
 #[cfg(test)]
 mod tests {
-    use sterna_engine::datastore::Location;
-    use sterna_state::Store;
-
     use super::*;
-    use crate::marks::DatastoreRecord;
-
-    /// A datastore on a fresh directory.
-    fn datastore(scratch: &tempfile::TempDir) -> Arc<DatastoreHandle> {
-        let directory = scratch.path().join("images");
-        std::fs::create_dir(&directory).unwrap();
-        let record = DatastoreRecord {
-            name: "one".into(),
-            location: Location::Directory(directory),
-            shape: None,
-            added: 0,
-            maintenance: None,
-            mark: None,
-        };
-        let store = Store::open(&scratch.path().join("state.db")).unwrap();
-        let sidecars = scratch.path().join("sidecars");
-        Arc::new(DatastoreHandle::closed(record, sidecars, store, Arc::default()))
-    }
+    use crate::handle::on_a_fresh_directory;
 
     fn found() -> FoundSidecar {
         let identity = Identity {
@@ -285,7 +265,7 @@ mod tests {
     #[test]
     fn a_datastore_that_tells_on_is_waited_for_and_one_that_does_not_is_not() {
         let scratch = tempfile::tempdir().unwrap();
-        let handle = datastore(&scratch);
+        let handle = on_a_fresh_directory(&scratch);
         let silent = answer(&handle, Duration::ZERO, TELLING);
         assert!(matches!(silent, Answer::Nothing));
         lock(&handle.reading.state).so_far.push(found());
@@ -307,7 +287,7 @@ mod tests {
     #[test]
     fn a_datastore_that_cannot_tell_keeps_nobody_waiting() {
         let scratch = tempfile::tempdir().unwrap();
-        let handle = datastore(&scratch);
+        let handle = on_a_fresh_directory(&scratch);
         std::fs::remove_dir(scratch.path().join("images")).unwrap();
         assert!(matches!(handle.ask_sidecars().answer(), Answer::Nothing));
     }

@@ -57,30 +57,15 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    use sterna_engine::datastore::Location;
-    use sterna_state::Store;
-
     use super::*;
-    use crate::marks::DatastoreRecord;
+    use crate::handle::on_a_fresh_directory;
 
     const LONG: Duration = Duration::from_secs(20);
     const SHORT: Duration = Duration::from_millis(10);
 
     /// A datastore on a fresh directory, open.
-    fn opened(scratch: &tempfile::TempDir) -> (DatastoreHandle, Arc<Datastore>) {
-        let directory = scratch.path().join("images");
-        std::fs::create_dir(&directory).unwrap();
-        let record = DatastoreRecord {
-            name: "one".into(),
-            location: Location::Directory(directory),
-            shape: None,
-            added: 0,
-            maintenance: None,
-            mark: None,
-        };
-        let store = Store::open(&scratch.path().join("state.db")).unwrap();
-        let sidecars = scratch.path().join("sidecars");
-        let handle = DatastoreHandle::closed(record, sidecars, store, Arc::default());
+    fn opened(scratch: &tempfile::TempDir) -> (Arc<DatastoreHandle>, Arc<Datastore>) {
+        let handle = on_a_fresh_directory(scratch);
         let opened = handle.open().unwrap();
         (handle, opened)
     }
