@@ -1,0 +1,110 @@
+//! Whether the destination of a migration that was under way is still the migration's: asked
+//! before its mirror opens it again.
+
+use sterna_api::{Error, ErrorCode};
+use sterna_state::{Blame, MigrationRecord};
+use sterna_storage::handle::DatastoreHandle;
+
+use super::obstacle::{Obstacle, obstacle};
+use super::own_images::is_copy;
+use super::start::partial;
+use crate::Moves;
+
+impl Moves {
+    /// Checks that the destination image is the one of this migration, and gives
+    /// it the sidecar that it should have. With `repair` also if its sidecar is
+    /// damaged or gone: then every byte of it is going to be compared.
+    pub(super) fn check_destination(
+        &self,
+        record: &MigrationRecord,
+        repair: bool,
+    ) -> Result<(), Obstacle> {
+        let to = &record.to.datastore;
+        let unreachable = |error| Obstacle {
+            error,
+            remedy: format!("check datastore {to}"),
+            compare: repair,
+            unreachable: !repair,
+            blame: Blame::Away,
+        };
+        let handle = self.storage.handle(to).map_err(unreachable)?;
+        // Here the job's turn is held, so nothing may wait for what hangs.
+        handle.must_answer().map_err(unreachable)?;
+        let store = handle.get().map_err(unreachable)?;
+        self.storage.check_is_no_disk(&handle).map_err(|error| match error.code {
+            ErrorCode::Unavailable => unreachable(error),
+            _ => obstacle(error, "free the datastore", repair),
+        })?;
+        let is_its_place = self.check_place(record, &handle, repair, &unreachable)?;
+        let image = handle.image(&record.to.image).map_err(unreachable)?;
+        let expected = partial(record);
+        handle
+            .check_file(&record.to.image)
+            .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
+        handle
+            .follow_growth(&record.to.image, &expected, is_its_place)
+            .map_err(unreachable)?;
+        match store.read_sidecar(&image, record.size) {
+            Ok(found) if found == expected => Ok(()),
+            // A switch-over that was undone, or a crash between two steps: the
+            // source outranks it, and says the store.
+            Ok(found) if is_copy(&found, record) => {
+                handle.identify(&record.to.image, &expected).map_err(unreachable)
+            }
+            Ok(found) => {
+                let message = format!(
+                    "Sterna has found another image in the place of the copy on datastore \
+                     {to}: the image's sidecar says disk {}, generation {}, {}",
+                    found.name, found.generation, found.role
+                );
+                let remedy = "find out which program, or which other Sterna, put the image \
+                              there, and put the copy back";
+                Err(obstacle(Error::unavailable(message), remedy, true))
+            }
+            Err(error) if repair && error.says_no_sidecar() => {
+                handle.identify(&record.to.image, &expected).map_err(unreachable)
+            }
+            // What cannot be read may be another disk's.
+            Err(error) => {
+                let remedy =
+                    format!("check that the image on datastore {to} is the right image");
+                Err(obstacle(handle.refused(&error), &remedy, true))
+            }
+        }
+    }
+
+    /// Checks that the destination's place is still the copy's. Says whether its content proves
+    /// that.
+    fn check_place(
+        &self,
+        record: &MigrationRecord,
+        on: &DatastoreHandle,
+        repair: bool,
+        unreachable: &dyn Fn(Error) -> Obstacle,
+    ) -> Result<bool, Obstacle> {
+        let checked = self.storage.check_is_place_of_copy(record, on, repair);
+        let is_proven = checked.map_err(|error| match error.code {
+            ErrorCode::Unavailable => unreachable(error),
+            _ => not_its_place(error, repair),
+        })?;
+        if !is_proven {
+            let free = self.storage.check_is_still_free(on, record.disk);
+            free.map_err(|error| match error.code {
+                ErrorCode::Unavailable => unreachable(error),
+                _ => obstacle(error, "give the copy a place of its own", repair),
+            })?;
+        }
+        Ok(is_proven)
+    }
+}
+
+/// The place of a copy is another's, or others have written to it.
+fn not_its_place(error: Error, repair: bool) -> Obstacle {
+    match error.hint.clone() {
+        hint if hint.is_empty() => {
+            obstacle(error, "put the right device or server back", repair)
+        }
+        // People who know better have all of it compared.
+        hint => obstacle(error, &hint, true),
+    }
+}
