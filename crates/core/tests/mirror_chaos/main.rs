@@ -14,6 +14,7 @@
 //! `STERNA_CHAOS_SEED` runs one seed; `STERNA_CHAOS_CASES` says how many cases a
 //! test runs. A failure prints the seed.
 
+mod caught;
 mod guest;
 mod history;
 mod images;
@@ -25,7 +26,6 @@ mod world;
 
 use std::panic::AssertUnwindSafe;
 
-use mistake::Mistake;
 use random::Random;
 use setup::Setup;
 use sterna_core::Nanos;
@@ -392,127 +392,5 @@ fn bad_sectors_among_all_that_fails_and_forgets_lose_nothing() {
         skips: 10,
         controls: 150,
         ..forgetful(random)
-    });
-}
-
-/// Worlds of a kind that is used with a mistake, run without one: that a world fails says
-/// something only if it does not fail otherwise.
-const WITHOUT: u64 = 50;
-
-/// What a world that loses something says.
-const LOST: [&str; 3] = ["differs at the commit", " not in [", "a read of block"];
-
-/// Runs worlds that make `mistake` until one is caught by a check that says one of these.
-fn is_caught(mistake: Mistake, by: &[&str], setup: impl Fn(&mut Random) -> Setup) {
-    let world = |seed: u64, mistake| {
-        let mut random = Random::new(seed ^ 0x5eed);
-        let setup = Setup { mistake, ..setup(&mut random) };
-        World::new(setup, random).run()
-    };
-    for seed in 0..WITHOUT {
-        world(seed, None);
-    }
-    let caught = (0..CASES).find_map(|seed| {
-        let world = || world(seed, Some(mistake));
-        std::panic::catch_unwind(AssertUnwindSafe(world)).err()
-    });
-    let caught = caught.unwrap_or_else(|| panic!("no world shows {mistake:?}"));
-    let said = caught.downcast_ref::<String>().map(String::as_str);
-    let said = said.or(caught.downcast_ref().copied()).unwrap_or("something");
-    assert!(by.iter().any(|by| said.contains(by)), "{mistake:?} is caught by: {said}");
-}
-
-#[test]
-fn a_flush_that_is_acknowledged_early_is_caught() {
-    is_caught(Mistake::FlushAcknowledgedEarly, &LOST, forgetful);
-}
-
-#[test]
-fn trust_after_a_fault_is_caught() {
-    is_caught(Mistake::TrustAfterFault, &LOST, forgetful);
-}
-
-#[test]
-fn a_job_that_a_loss_does_not_void_is_caught() {
-    is_caught(Mistake::JobNotVoided, &LOST, forgetful);
-}
-
-#[test]
-fn a_map_that_is_believed_after_others_wrote_is_caught() {
-    is_caught(Mistake::ForeignWriteBelieved, &LOST, with_others);
-}
-
-#[test]
-fn a_write_of_somebody_else_that_is_taken_for_a_loss_is_caught() {
-    is_caught(Mistake::ForeignWriteTakenForLoss, &LOST, |random| Setup {
-        reads_zero: true,
-        scan: true,
-        ..meddled_with(random)
-    });
-}
-
-#[test]
-fn a_loss_of_the_source_that_is_not_told_is_caught() {
-    is_caught(Mistake::SourceLossNotTold, &LOST, with_a_forgetful_source);
-}
-
-#[test]
-fn a_commit_without_a_flush_of_the_source_is_caught() {
-    is_caught(Mistake::SourceNotFlushed, &LOST, with_a_source_that_cannot_write);
-}
-
-#[test]
-fn a_source_that_dropped_writes_at_a_kill_and_is_believed_is_caught() {
-    is_caught(Mistake::DroppedSourceBelieved, &LOST, with_a_dropping_source);
-}
-
-#[test]
-fn a_pause_in_which_others_write_unseen_is_caught() {
-    is_caught(Mistake::WritesWhilePausedForgotten, &LOST, |random| Setup {
-        pauses: 100,
-        foreign_while_paused: 100,
-        rate: Some(4 << 20),
-        ..with_others_in_pauses(random)
-    });
-}
-
-#[test]
-fn a_guest_that_hides_what_others_write_in_a_pause_is_caught() {
-    is_caught(Mistake::WritesWhilePausedHidden, &LOST, |random| Setup {
-        kills: 500,
-        ..with_others_in_pauses(random)
-    });
-}
-
-#[test]
-fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
-    is_caught(Mistake::UnreadableTakenForZeroes, &LOST, |random| Setup {
-        bad: 10,
-        skips_bad: true,
-        ..Setup::calm(random)
-    });
-}
-
-#[test]
-fn a_seal_without_a_look_at_the_destination_is_caught() {
-    let by = ["the destination was astray when it was sealed"];
-    is_caught(Mistake::SealedWithoutLook, &by, meddled_with);
-}
-
-#[test]
-fn a_source_that_is_removed_without_a_look_at_the_destination_is_caught() {
-    let by = ["the destination has no name, and the source is removed"];
-    is_caught(Mistake::RemovedWithoutLook, &by, meddled_with);
-}
-
-#[test]
-fn a_source_that_is_freed_before_the_commit_is_durable_is_caught() {
-    // Long enough for the end to come in the middle of the chaos, on a small disk.
-    is_caught(Mistake::SourceFreedEarly, &LOST, |random| Setup {
-        blocks: 4 + random.below(20),
-        chaos_steps: 5000,
-        destination_fails: 8,
-        kills: 300,
-        ..Setup::calm(random)
     });
 }
