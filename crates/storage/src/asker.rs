@@ -30,32 +30,23 @@ struct Turn {
 }
 
 impl Turn {
-    /// Begins a question; not if an earlier one has had its time, or has brought what this
-    /// one is after.
-    fn begin<T>(
-        &self,
-        limit: Duration,
-        patience: Patience<'_>,
-        known: impl Fn() -> Option<T>,
-    ) -> Begun<T> {
+    /// Begins a question; not if an earlier one has had its time.
+    fn begin(&self, limit: Duration, patience: Patience<'_>) -> bool {
         let grace = Instant::now() + patience.grace;
         let mut open = lock(&self.open);
         while let Some(since) = *open {
             let until = grace.max(since + limit);
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || patience.is_over() {
-                return Begun::Not;
+                return false;
             }
             open = match self.closed.wait_timeout(open, patience.glance(left)) {
                 Ok((open, _)) => open,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        if let Some(known) = known() {
-            return Begun::Known(known);
-        }
         *open = Some(Instant::now());
-        Begun::Asking
+        true
     }
 
     fn end(&self) {
@@ -83,13 +74,6 @@ impl Patience<'_> {
     }
 }
 
-/// What becomes of a question.
-enum Begun<T> {
-    Asking,
-    Not,
-    Known(T),
-}
-
 /// A question that has been asked.
 #[derive(Debug)]
 pub struct Asked<T> {
@@ -100,10 +84,6 @@ pub struct Asked<T> {
 }
 
 impl<T> Asked<T> {
-    fn nothing() -> Asked<T> {
-        Asked { answer: None, until: Instant::now(), has_no_thread: false }
-    }
-
     /// Whether the system had no thread for it: that says nothing of whom it was for.
     pub(crate) fn has_no_thread(&self) -> bool {
         self.has_no_thread
@@ -163,40 +143,10 @@ impl Asker {
         patience: Patience<'_>,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Asked<T> {
-        match self.begin(limit, patience, || None, question) {
-            Ok(asked) => asked,
-            // Nothing is known.
-            Err(_) => Asked::nothing(),
-        }
-    }
-
-    /// The same, unless the answer is `known` when its turn comes: an earlier question, for
-    /// which it has waited, may have brought it.
-    pub fn ask_unless<T: Send + 'static>(
-        &self,
-        limit: Duration,
-        known: impl Fn() -> Option<T>,
-        question: impl FnOnce() -> T + Send + 'static,
-    ) -> std::result::Result<Asked<T>, T> {
-        self.begin(limit, Patience::default(), known, question)
-    }
-
-    fn begin<T: Send + 'static>(
-        &self,
-        limit: Duration,
-        patience: Patience<'_>,
-        known: impl Fn() -> Option<T>,
-        question: impl FnOnce() -> T + Send + 'static,
-    ) -> std::result::Result<Asked<T>, T> {
-        match self.turn.begin(limit, patience, known) {
-            Begun::Asking => {
-                let answer = self.put(thread::Builder::new(), question);
-                let (until, has_no_thread) = (Instant::now() + limit, answer.is_none());
-                Ok(Asked { answer, until, has_no_thread })
-            }
-            Begun::Not => Ok(Asked::nothing()),
-            Begun::Known(known) => Err(known),
-        }
+        let begun = self.turn.begin(limit, patience);
+        let answer = begun.then(|| self.put(thread::Builder::new(), question)).flatten();
+        let has_no_thread = begun && answer.is_none();
+        Asked { answer, until: Instant::now() + limit, has_no_thread }
     }
 
     fn put<T: Send + 'static>(
@@ -275,8 +225,7 @@ mod tests {
     #[test]
     fn a_question_without_a_thread_keeps_no_other_from_its_turn() {
         let asker = Asker::default();
-        let begun = asker.turn.begin(LONG, Patience::default(), || None::<u8>);
-        assert!(matches!(begun, Begun::Asking));
+        assert!(asker.turn.begin(LONG, Patience::default()));
         // No machine has so much memory.
         let thread = thread::Builder::new().stack_size(1 << 60);
         assert!(asker.put(thread, || 1).is_none());

@@ -10,8 +10,8 @@
 //!
 //! **What is not found**: a file system that does not say when its files were made; a sidecar
 //! of an old format, which does not name its file; a copy of another disk's file (a new file,
-//! whose bytes alone are the other disk's); an image on another datastore that does not
-//! can be opened; and a file whose own disk has got a new file since, which is that disk's then.
+//! whose bytes alone are the other disk's); an image on another datastore that cannot be
+//! opened; and a file whose own disk has got a new file since, which is that disk's then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Storage {
             let is_own = |it: &&FoundSidecar| is_here && it.file == disk.image;
             let (told, is_all) = match told.answer() {
                 Answer::All(told) => (told, true),
-                Answer::Part(told) => (Arc::new(told), false),
+                Answer::Part(told) => (told, false),
                 // If the disk is served, its sidecar is changed, and says nothing any more; and
                 // whoever's file it is may lose it.
                 Answer::Nothing if is_here || handle.get().is_ok() => {

@@ -16,7 +16,7 @@ pub use self::sidecars::{Answer, Told};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
@@ -79,7 +79,7 @@ pub struct DatastoreHandle {
     /// What all sidecars say.
     reading: Reading,
     /// What a place in use said when it was opened first, if it answered.
-    said_at_first: Mutex<Option<Option<Sidecars>>>,
+    said_at_first: OnceLock<Option<Sidecars>>,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -116,7 +116,7 @@ impl DatastoreHandle {
             files: Asker::default(),
             reading: Reading::default(),
             visits: Visits::default(),
-            said_at_first: Mutex::default(),
+            said_at_first: OnceLock::new(),
             ending,
         }
     }
@@ -196,17 +196,13 @@ impl DatastoreHandle {
                 if opened.mark.is_some() {
                     *lock(&self.mark) = opened.mark;
                 }
-                // No disk of this state has its sidecar elsewhere.
-                if self.is_in_use() == Some(false) {
-                    self.note_size(&opened.datastore);
-                }
                 Ok(opened.datastore)
             }
             Some(Err(problem)) => Err(problem),
             None => Err(SILENT.to_owned()),
         };
         match &opened {
-            Ok(datastore) => self.hears_at_first(datastore),
+            Ok(datastore) => self.has_opened(datastore),
             Err(_) => self.goes_offline(),
         }
         (*lock(&self.state)).clone_from(&opened);
@@ -257,6 +253,19 @@ impl DatastoreHandle {
         match self.asker.open_for().or_else(|| self.listing.open_for()) {
             Some(span) => format!("{SILENT} (for {} s by now)", span.as_secs()),
             None => SILENT.into(),
+        }
+    }
+
+    /// A device or an export says what it is before anybody uses it.
+    fn has_opened(&self, datastore: &Arc<Datastore>) {
+        if self.is_shared() {
+            return;
+        }
+        match self.is_in_use() {
+            Some(true) => self.hears_at_first(datastore),
+            // No disk of this state has its sidecar elsewhere.
+            Some(false) => self.note_size(datastore),
+            None => {}
         }
     }
 

@@ -105,7 +105,7 @@ pub struct Storage {
     /// The services above, which use disks.
     pub users: Users<dyn DiskUser>,
     /// What was said of exports a moment ago, by their addresses (`vouching`).
-    vouched: Mutex<vouching::Told>,
+    vouched: Mutex<vouching::Answers>,
     /// Whoever looks whether a device or a server is free holds this (`own_disk`).
     placing: Mutex<()>,
     /// Disks whose image is being made, and which are not recorded yet.

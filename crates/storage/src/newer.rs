@@ -106,24 +106,21 @@ impl Storage {
         disk: &DiskRecord,
         fills: bool,
     ) -> Option<String> {
-        let told = match told.answer() {
-            Answer::All(told) => Some(told),
-            // Those that are most likely its own were read first.
-            Answer::Part(told) => {
-                self.rivals.ask_again(on.name());
-                Some(Arc::new(told))
-            }
-            Answer::Nothing => {
-                self.rivals.ask_again(on.name());
-                None
-            }
+        let answer = told.answer();
+        if !matches!(answer, Answer::All(_)) {
+            self.rivals.ask_again(on.name());
+        }
+        let told = match answer {
+            // Of a part, those that are most likely the disk's were read first.
+            Answer::All(told) | Answer::Part(told) => told,
+            Answer::Nothing => return None,
         };
-        told?.newer(disk, fills).map(|(_, file)| file.to_owned())
+        told.newer(disk, fills).map(|(_, file)| file.to_owned())
     }
 }
 
-/// What an image says.
-enum Says {
+/// What an image says to a disk.
+pub(crate) enum Says {
     /// It is the disk's, is or was in use, and has that generation.
     Generation(u64),
     /// It is not, or not any more.
@@ -132,18 +129,26 @@ enum Says {
     Unreadable,
 }
 
-/// Asks a datastore for the generation of an image of that disk which is, or was, in use.
-fn ask(other: &Arc<DatastoreHandle>, disk: &DiskRecord, file: String) -> Asked<Says> {
-    let (id, size, there) = (disk.id, disk.size, other.clone());
-    other.visits.sidecar.ask(TELLING, move || {
-        match there.open().and_then(|_| there.says(&file, size)) {
+impl Says {
+    /// What the image of that file says to a disk. Blocks.
+    pub(crate) fn to(disk: &DiskRecord, on: &DatastoreHandle, file: &str) -> Says {
+        match on.says(file, disk.size) {
             // A copy that was not finished is nobody's truth.
-            Ok(Some(says)) if says.id == id && says.role == Role::Active => {
+            Ok(Some(says)) if says.id == disk.id && says.role == Role::Active => {
                 Says::Generation(says.generation)
             }
             Ok(_) => Says::No,
             Err(_) => Says::Unreadable,
         }
+    }
+}
+
+/// Asks a datastore what the image of that file says to the disk.
+fn ask(other: &Arc<DatastoreHandle>, disk: &DiskRecord, file: String) -> Asked<Says> {
+    let (disk, there) = (disk.clone(), other.clone());
+    other.visits.sidecar.ask(TELLING, move || match there.open() {
+        Ok(_) => Says::to(&disk, &there, &file),
+        Err(_) => Says::Unreadable,
     })
 }
 
@@ -159,8 +164,8 @@ fn is_silent(on: &DatastoreHandle) -> Error {
 
 /// Nobody could be asked. The datastores may be in the best of order, so the disk waits.
 pub(crate) fn no_thread() -> Error {
-    let message = "the system has no thread to ask the other datastores whether one has a \
-                   newer image of the disk";
+    let message = "the system has no thread to ask the datastores what images of the disk \
+                   they have";
     Error::unavailable(message).hint(
         "check the limit of threads (TasksMax of the service); Sterna tries again every few \
          seconds",

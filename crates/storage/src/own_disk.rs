@@ -13,8 +13,8 @@
 //! that passes them on (a tunnel, `nbdkit nbd`). If a server hides the description
 //! (`qemu-nbd nbd:…`), or a program below a device reads the export, Sterna reads some places
 //! of it, picked by chance: if (nearly) all of these reads come to one disk meanwhile, it is
-//! that disk. If a server answers all from a cache, or has the disk at another offset, Sterna does not see
-//! its reads, and does not find the disk.
+//! that disk. If a server answers all from a cache, or has the disk at another offset, Sterna
+//! does not see its reads, and does not find the disk.
 //!
 //! **Two addresses** of one server are found by what they hold (`twins`).
 //!

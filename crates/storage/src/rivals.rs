@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 
 use sterna_api::{Result, Warning};
 use sterna_core::DiskId;
-use sterna_engine::sidecar::Role;
 use sterna_os::lock;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
 use crate::fingerprints::fills;
 use crate::handle::{Answer, DatastoreHandle};
+use crate::newer::Says;
 
 /// What is known of rivals.
 #[derive(Default)]
@@ -47,8 +47,9 @@ impl Storage {
             lock(&self.rivals.told).remove(on.name());
             return Ok(());
         }
-        let disks = self.store.disks()?;
-        self.forget_rivals(on, &disks);
+        if !lock(&self.rivals.found).is_empty() {
+            self.forget_rivals(on, &self.store.disks()?);
+        }
         if lock(&self.rivals.told).contains(on.name()) {
             return Ok(());
         }
@@ -109,14 +110,11 @@ impl Storage {
 
 /// Whether an image still calls itself newer than the disk. If that cannot be read, it did.
 fn is_newer(on: &DatastoreHandle, disk: &DiskRecord, rival: &Rival) -> bool {
-    let says = on.says(&rival.place.image, disk.size);
-    says.map_or(true, |says| {
-        says.is_some_and(|says| {
-            says.id == disk.id
-                && says.role == Role::Active
-                && says.generation > disk.generation
-        })
-    })
+    match Says::to(disk, on, &rival.place.image) {
+        Says::Generation(generation) => generation > disk.generation,
+        Says::No => false,
+        Says::Unreadable => true,
+    }
 }
 
 fn warning(disk: &DiskRecord, rival: &Rival) -> Warning {

@@ -38,7 +38,7 @@ const STANDS: Duration = Duration::from_secs(10);
 
 /// What was said of exports.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Answers {
     /// By their addresses.
     all: HashMap<String, (Instant, Vouched)>,
     /// How often somebody has said that a server is the right one now: an answer to a question

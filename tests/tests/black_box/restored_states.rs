@@ -181,10 +181,10 @@ fn an_export_in_use_is_not_asked_by_each_other_disk() {
     assert!(many <= few + 3, "{few} connections with two disks, {many} with ten");
 }
 
-/// Its datastore had failed when the disk moved away, and is in order again.
-#[test]
-fn an_old_image_that_could_not_be_put_away_is_not_served() {
-    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+/// A disk `x` that has moved from `here` to `there`, the state of before, and what was on
+/// `here` then.
+fn moved_after_a_backup() -> Option<(Stage, PathBuf, PathBuf)> {
+    let mut stage = Stage::given(CLIENTS)?;
     stage.disk("x", SIZE);
     fill(&stage, "x", 'A');
     let backup = back_up(&mut stage);
@@ -192,6 +192,13 @@ fn an_old_image_that_could_not_be_put_away_is_not_served() {
     copy(&stage.here, &images);
     let id = stage.daemon.migrate("x --to there");
     stage.daemon.completed(id);
+    Some((stage, backup, images))
+}
+
+/// Its datastore had failed when the disk moved away, and is in order again.
+#[test]
+fn an_old_image_that_could_not_be_put_away_is_not_served() {
+    let Some((mut stage, backup, images)) = moved_after_a_backup() else { return };
     fill(&stage, "x", 'B');
     // As another name: what counts is what the sidecar says.
     stage.daemon.stop();
@@ -214,14 +221,7 @@ fn an_old_image_that_could_not_be_put_away_is_not_served() {
 /// Nothing is known against it, and its clients wait.
 #[test]
 fn an_old_image_is_warned_of_when_the_datastore_of_the_newer_one_is_back() {
-    let Some(mut stage) = Stage::given(CLIENTS) else { return };
-    stage.disk("x", SIZE);
-    fill(&stage, "x", 'A');
-    let backup = back_up(&mut stage);
-    let images = stage.scratch.path("images");
-    copy(&stage.here, &images);
-    let id = stage.daemon.migrate("x --to there");
-    stage.daemon.completed(id);
+    let Some((mut stage, backup, images)) = moved_after_a_backup() else { return };
     stage.daemon.stop();
     for file in ["x.raw", "x.raw.sterna"] {
         fs::copy(images.join(file), stage.here.join(file)).expect("bring an image back");

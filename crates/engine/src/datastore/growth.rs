@@ -26,6 +26,17 @@ const SLACK: u64 = 16 << 20;
 /// The most that is read at once.
 const STEP: u64 = 64 << 10;
 
+/// Where the expected sidecar was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// At the end, or where that of a disk belongs that fills its place.
+    Here,
+    /// Where the end was before. It is at the end now.
+    Behind,
+    /// It was not found, or cannot be read.
+    Nowhere,
+}
+
 impl Medium {
     /// Whether a disk of that size has filled it before it was made larger.
     pub(super) fn was_filled(&self, size: u64) -> bool {
@@ -35,42 +46,46 @@ impl Medium {
     }
 
     /// Brings the expected sidecar to the end, if it was where the end was before. Says
-    /// whether it was.
+    /// where it was.
     pub(super) fn follow_growth(
         &self,
         expected: &Identity,
         before: Option<u64>,
         is_proven: bool,
-    ) -> Result<bool, DatastoreError> {
+    ) -> Result<Whereabouts, DatastoreError> {
+        let read = self.read_sidecar(expected.size);
+        let is_here = read.as_ref().is_ok_and(|found| found == expected);
+        let found = if is_here { Whereabouts::Here } else { Whereabouts::Nowhere };
         let Some(end) = trailer::offset(self.capacity(), expected.size) else {
-            return Ok(false);
+            return Ok(found);
         };
         let in_file = self.found_in_file().and_then(Result::ok);
         let is_in_file = in_file.as_ref() == Some(expected);
-        match self.read_sidecar(expected.size) {
+        match read {
             Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => {}
             // After a kill.
-            Ok(found) if found == *expected && is_in_file => {
-                return self.forget_file().map(|()| false);
+            Ok(_) if is_here && is_in_file => {
+                return self.forget_file().map(|()| found);
             }
             // Whoever opens the image is told what is wrong.
-            _ => return Ok(false),
+            _ => return Ok(found),
+        }
+        if is_in_file && is_proven {
+            self.write_sidecar(expected)?;
+            self.forget_file()?;
+            return Ok(Whereabouts::Behind);
         }
         if is_in_file {
-            if is_proven {
-                self.write_sidecar(expected)?;
-                self.forget_file()?;
-            }
-            return Ok(is_proven);
+            return Ok(found);
         }
         let before = before.and_then(|before| trailer::offset(before, expected.size));
         let before = before.filter(|before| *before < end);
         let Some(old) = self.left_behind(expected, before, end)? else {
-            return Ok(false);
+            return Ok(found);
         };
         self.write_sidecar(expected)?;
         self.write_trailers(old, &[[0; TRAILER_LEN]])?;
-        Ok(true)
+        Ok(Whereabouts::Behind)
     }
 
     fn forget_file(&self) -> Result<(), DatastoreError> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::directory;
 use super::error::sidecar as sidecar_failed;
+use super::growth::Whereabouts;
 use super::{
     Created, Datastore, DatastoreError, FoundImage, FoundSidecar, OldCopy, Ours, Place,
     Provision, place_of, zeroes,
@@ -103,16 +104,16 @@ impl Datastore {
     /// Brings the sidecar of an image to the end of its device or export, if that was made
     /// larger and the sidecar is where the end was before: with so many bytes, or shortly behind
     /// the disk. Where nothing at the place can say whose it is, somebody must have proven
-    /// that. Says whether something was done.
+    /// that. Says where it was.
     pub fn follow_growth(
         &self,
         image: &ImageSpec,
         expected: &Identity,
         before: Option<u64>,
         is_proven: bool,
-    ) -> Result<bool, DatastoreError> {
+    ) -> Result<Whereabouts, DatastoreError> {
         match self.ours(image)? {
-            Ours::File(..) => Ok(false),
+            Ours::File(..) => Ok(Whereabouts::Here),
             Ours::Whole(medium) => medium.follow_growth(expected, before, is_proven),
         }
     }

@@ -45,6 +45,7 @@ use std::path::{Path, PathBuf};
 
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
+pub use growth::Whereabouts;
 pub use location::{Location, ParseLocationError};
 pub use old_copy::OldCopy;
 pub use removal::{Known, Removed, remove_known};

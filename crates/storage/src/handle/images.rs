@@ -5,7 +5,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::datastore::{DatastoreError, FoundImage};
+use sterna_engine::datastore::{DatastoreError, FoundImage, Whereabouts};
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Beside, FileIdentity, ImageSpec};
@@ -75,17 +75,15 @@ impl DatastoreHandle {
         let grown = datastore.image(file).and_then(|image| {
             datastore.follow_growth(&image, expected, before, is_proven)
         });
-        if grown.map_err(|error| self.refused(&error))? {
+        let found = grown.map_err(|error| self.refused(&error))?;
+        if found == Whereabouts::Behind {
             tracing::warn!(
                 disk = expected.name,
                 datastore = self.name(),
                 "the datastore was made larger; the disk's sidecar is at its new end now"
             );
         }
-        let found = datastore
-            .image(file)
-            .and_then(|image| datastore.read_sidecar(&image, expected.size));
-        if found.is_ok_and(|found| found == *expected) {
+        if found != Whereabouts::Nowhere {
             self.note_size(&datastore);
         }
         Ok(())

@@ -4,10 +4,10 @@
 //! newer image of the disk, or a sidecar that was made for the disk's file. So the sidecars are
 //! read one after the other, for all disks at once, and what they say is kept for [`KEPT`]. Those
 //! with the name of a disk of this state come first: if there are more than a cold disk reads in
-//! time, what is most likely to matter is known. A device or an export that a disk of
-//! this state has, or a move, is asked once, when it is opened first: later its server may take no
-//! second client. Of such a place this state may know less than the place itself: if the state is
-//! older than the disks, another disk may have got it since.
+//! time, what is most likely to matter is known. A device or an export that a disk of this state
+//! has, or a move, is asked once, when it is opened first: later its server may take no second
+//! client. Of such a place this state may know less than the place itself: if the state is older
+//! than the disks, another disk may have got it since.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex};
@@ -23,9 +23,9 @@ use sterna_state::DiskRecord;
 use super::DatastoreHandle;
 use crate::asker::Asker;
 
-/// How long a datastore may say nothing at all: clients wait for their disks, and one datastore that
-/// hangs is no reason to keep those of all others waiting. A sidecar is read in 0.1 ms on this
-/// machine, in a millisecond over a network, and in ten from a cold disk.
+/// How long a datastore may say nothing at all: clients wait for their disks, and one datastore
+/// that hangs is no reason to keep those of all others waiting. A sidecar is read in 0.1 ms on
+/// this machine, in a millisecond over a network, and in ten from a cold disk.
 const TELLING: Duration = Duration::from_secs(1);
 /// How long one that goes on telling is waited for: the clients of all disks wait meanwhile, and
 /// what is most likely to matter is told first.
@@ -117,7 +117,7 @@ pub enum Answer {
     /// What all its sidecars say.
     All(Arc<Sidecars>),
     /// What those say that it has read. It tells on, and too slowly to be waited for.
-    Part(Sidecars),
+    Part(Arc<Sidecars>),
     /// It does not answer, or cannot.
     Nothing,
 }
@@ -144,7 +144,8 @@ impl Told {
                 return Answer::Nothing;
             }
             if wait.is_zero() {
-                return Answer::Part(Sidecars { all: state.so_far.clone(), end: None });
+                let so_far = Sidecars { all: state.so_far.clone(), end: None };
+                return Answer::Part(Arc::new(so_far));
             }
             state = match reading.changed.wait_timeout(state, wait) {
                 Ok((state, _)) => state,
@@ -188,10 +189,11 @@ impl DatastoreHandle {
     fn read_sidecars(&self) -> Option<Sidecars> {
         let datastore = self.open().ok()?;
         if !self.is_shared() && self.is_in_use()? {
-            // If it was not asked, its disk came while this daemon ran.
-            return lock(&self.said_at_first)
-                .clone()
-                .unwrap_or(Some(Sidecars::default()));
+            return match self.said_at_first.get() {
+                Some(said) => said.clone(),
+                // It was not asked: its disk came while this daemon ran.
+                None => Some(Sidecars::default()),
+            };
         }
         let disks = self.store.disks().ok()?;
         let names: BTreeSet<String> = disks
@@ -210,11 +212,10 @@ impl DatastoreHandle {
         read.ok().map(|()| Sidecars { all, end: None })
     }
 
-    /// It is open, and may be for the first time: if it is a place in use, it is asked what it
-    /// says before anybody uses it. One that does not answer is not asked again.
+    /// A place in use is open, and may be for the first time: then it is asked what it says,
+    /// before anybody uses it. One that does not answer is not asked again.
     pub(super) fn hears_at_first(&self, datastore: &Arc<Datastore>) {
-        let is_new = !self.is_shared() && lock(&self.said_at_first).is_none();
-        if !is_new || self.is_in_use() != Some(true) {
+        if self.said_at_first.get().is_some() {
             return;
         }
         let there = datastore.clone();
@@ -225,7 +226,8 @@ impl DatastoreHandle {
             let _ = there.sidecars(&BTreeSet::new(), &mut |found| all.push(found));
             Sidecars { all, end }
         });
-        *lock(&self.said_at_first) = Some(said.answer());
+        // Whoever opens it is alone.
+        let _ = self.said_at_first.set(said.answer());
     }
 
     /// Whether a disk or a move of this state has the place.

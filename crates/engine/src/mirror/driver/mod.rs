@@ -423,9 +423,7 @@ impl Driver for MirrorDriver {
             return;
         };
         let own = self.tickets.remove(own as u32);
-        let is_sources =
-            matches!(own, Some(Own::Job(_, Side::Source) | Own::SourceFlush));
-        if !is_sources && own.is_some() {
+        if !matches!(own, Some(Own::Job(_, Side::Source) | Own::SourceFlush) | None) {
             self.note_copy(cx); // As late as now.
         }
         match own {
