@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::wait::{seconds, until};
 
@@ -18,17 +18,21 @@ pub struct Terminal {
     /// The user's end.
     user: File,
     /// The program's end, kept open so that it can be looked at after the program.
-    program: File,
+    program: Option<File>,
     screen: Arc<Mutex<vt100::Parser>>,
+    /// What puts the program's output on the screen.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Terminal {
     /// Runs a program on a terminal of this size.
     pub fn run(mut command: Command, columns: u16, rows: u16) -> Terminal {
-        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        // No other test's program may keep it open.
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let user = openpt(flags).expect("a terminal");
         grantpt(&user).and_then(|()| unlockpt(&user)).expect("unlock the terminal");
         let name = ptsname(&user, Vec::new()).expect("the terminal's name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let program =
             rustix::fs::open(name, flags, Mode::empty()).expect("its other end");
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -44,14 +48,15 @@ impl Terminal {
             .expect("start the program");
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let (seen, mut output) = (screen.clone(), user.try_clone().expect("a handle"));
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // At the end the terminal says EIO.
+            // When nobody has the program's end any more, the terminal says EIO.
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 seen.lock().expect("not poisoned").process(&bytes[..count]);
             }
         });
-        Terminal { child, user, program, screen }
+        drop(command);
+        Terminal { child, user, program: Some(program), screen, reader: Some(reader) }
     }
 
     /// Types.
@@ -80,24 +85,23 @@ impl Terminal {
         &self.child
     }
 
-    /// How the terminal takes keys.
-    pub fn modes(&self) -> Termios {
-        tcgetattr(self.program.as_fd()).expect("ask the terminal")
-    }
-
-    /// Waits for the program's end; the terminal must be as it was.
+    /// Waits for the program's end and for all of its output; the terminal must be as it
+    /// was.
     #[track_caller]
     pub fn ended(&mut self) -> ExitStatus {
         let status = until("the program to end", seconds(20), || {
             self.child.try_wait().expect("ask for the program")
         });
+        let program = self.program.take().expect("that it ends once");
+        let modes = tcgetattr(&program).expect("ask the terminal").local_modes;
         let cooked = LocalModes::ICANON | LocalModes::ECHO;
-        assert!(self.modes().local_modes.contains(cooked), "the terminal is still raw");
-        until("the screen of before", seconds(5), || {
-            let parser = self.screen.lock().expect("not poisoned");
-            let screen = parser.screen();
-            (!screen.alternate_screen() && !screen.hide_cursor()).then_some(())
-        });
+        assert!(modes.contains(cooked), "the terminal is still raw");
+        drop(program);
+        let reader = self.reader.take().expect("that it ends once");
+        reader.join().expect("read the terminal");
+        let parser = self.screen.lock().expect("not poisoned");
+        let screen = parser.screen();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor(), "not as it was");
         status
     }
 }
