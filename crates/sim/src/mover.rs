@@ -143,7 +143,7 @@ impl Mover {
                 Event::JobDone { job: JobId(job), outcome }
             }
             Reply::Flushed => Event::Flushed(Ok(())),
-            Reply::SourceFlushed => Event::SourceFlushed,
+            Reply::SourceFlushed => Event::SourceFlushed(true),
             Reply::Prepared => Event::Prepared(Some(Nanos(0))),
             Reply::Sealed => Event::Sealed(Ok(())),
             Reply::Committed => Event::Committed(Commit::Durable),

@@ -6,15 +6,24 @@
 //! has succeeded), a flush that fails is final. What goes past the cache is on the device or
 //! was answered with an error; there a flush can be tried again, and its success is true.
 //!
+//! **At first something is outstanding**: a process before this one may have left pages that are
+//! not written yet, and the first `fsync` of a new descriptor is told of those, too.
+//!
 //! A flush covers the writes that had ended before it began. One that began while a write
 //! was still going covers none, to be safe.
 
 /// What went through the cache.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Cached {
     begun: u64,
     going: u64,
     covered: u64,
+}
+
+impl Default for Cached {
+    fn default() -> Self {
+        Cached { begun: 1, going: 0, covered: 0 }
+    }
 }
 
 impl Cached {
@@ -52,6 +61,8 @@ mod tests {
     #[test]
     fn a_flush_covers_what_had_ended_before_it_began() {
         let mut cached = Cached::default();
+        assert!(cached.is_outstanding(), "of a process before this one");
+        cached.flushed(cached.flush_begins());
         assert!(!cached.is_outstanding());
         cached.begins();
         let early = cached.flush_begins();

@@ -4,8 +4,10 @@
 //! names of requests and jobs. Each `Action` that starts something is answered
 //! by exactly one `Event`, whatever happens to the thing it started.
 
-use super::{Allowance, Doubt, PauseReason, Sectors};
+use crate::durability::Loss;
 use crate::{ByteRange, Nanos};
+
+use super::{Allowance, Doubt, PauseReason, Sectors};
 
 /// The driver's name for a guest request, unique among those in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,7 +180,7 @@ pub enum Event {
     Doubted(Doubt),
     /// The source went away and came back, and may have lost what it had answered: copies
     /// of that are newer than it is. It stays the truth, and what was equal is compared.
-    SourceForgot,
+    SourceForgot(Loss),
     /// A mirrored write never went to the destination: there was no memory to
     /// send it from until the guest had its answer. Its regions fall behind.
     DestinationSkipped {
@@ -210,8 +212,9 @@ pub enum Event {
     },
     /// The destination has flushed.
     Flushed(Result<(), Fault>),
-    /// The source has flushed, or could not: its image tells the disk what that means.
-    SourceFlushed,
+    /// The source has flushed (true), or could not; in that case its image has told what that
+    /// means (`SourceForgot`) before.
+    SourceFlushed(bool),
     /// The intention to switch over is durable, and so long did a write of the commit's
     /// record take; or neither could be had.
     Prepared(Option<Nanos>),

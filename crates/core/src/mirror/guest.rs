@@ -146,6 +146,9 @@ impl<M: RegionMap> Mirror<M> {
         flight.source = Side::Done;
         let request = flight.request;
         let waited = flight.started.since(flight.arrived);
+        if request.kind == RequestKind::Flush {
+            self.source_has_flushed(now, ok, out);
+        }
         if !ok && request.kind == RequestKind::Write {
             // Nobody knows what the source holds now; the copier will read it.
             self.regions.write_spoils(request.range);

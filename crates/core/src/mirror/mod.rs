@@ -82,6 +82,7 @@ mod probe;
 mod progress;
 mod regions;
 mod sectors;
+mod source_losses;
 mod step_table;
 mod streams;
 mod switch;
@@ -119,6 +120,7 @@ use idle_detector::Guest;
 use jobs::Jobs;
 use pace::Pace;
 use regions::Regions;
+use source_losses::SourceLosses;
 use switch::Switch;
 
 use crate::{Bytes, Nanos};
@@ -148,6 +150,7 @@ pub struct Mirror<M> {
     pace: Pace,
     converge: Converge,
     switch: Switch,
+    source_losses: SourceLosses,
     /// The guest waits for requests that have not come here yet.
     guest_waits: bool,
     /// Since when the destination is out of reach, as far as that counts.
@@ -180,6 +183,7 @@ impl<M: RegionMap> Mirror<M> {
             pace: Pace::new(now, config.step, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
+            source_losses: SourceLosses::default(),
             guest_waits: false,
             out_of_reach: None,
             another: false,
@@ -222,7 +226,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.destination_done(now, id, result, out);
             }
             Event::DestinationForgot => self.withdraw(now, Doubt::Unflushed, out),
-            Event::SourceForgot => self.source_forgot(now, out),
+            Event::SourceForgot(why) => self.source_forgot(now, why, out),
             Event::Doubted(doubt) => self.withdraw(now, doubt, out),
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
@@ -233,7 +237,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
-            Event::SourceFlushed => self.source_flushed(now, out),
+            Event::SourceFlushed(ok) => self.source_flushed(now, ok, out),
             Event::Prepared(record) => self.prepared(now, record, out),
             Event::Sealed(result) => self.sealed(now, result, out),
             Event::Committed(commit) => self.committed(now, commit, out),
@@ -299,7 +303,21 @@ impl<M: RegionMap> Mirror<M> {
     /// Whether nothing is in flight any more; after `Ended`, the driver may then
     /// let go of the mirror and of the image that lost.
     pub fn is_idle(&self) -> bool {
-        self.flights.is_empty() && self.jobs.is_empty() && self.switch.is_idle()
+        self.has_left_destination() && self.switch.is_idle()
+    }
+
+    /// Whether nothing is in flight any more that may concern the destination. What is
+    /// awaited of the source besides is its flush, which may never come back.
+    pub fn has_left_destination(&self) -> bool {
+        let left = self.switch.has_left_destination();
+        self.flights.is_empty() && self.jobs.is_empty() && left
+    }
+
+    /// Whether the source has lost something since the two sides were compared. A daemon
+    /// after this one is to compare them, and after the switch-over the disk's clients are to
+    /// be told once more.
+    pub fn owes_comparison(&self) -> bool {
+        self.source_losses.owes()
     }
 
     /// The region map, for the tests that look at what a crash would find.
@@ -307,8 +325,13 @@ impl<M: RegionMap> Mirror<M> {
         self.regions.map()
     }
 
-    /// The migration in figures.
+    /// The migration in figures, as of the last event.
     pub fn progress(&self) -> Progress {
+        self.progress_at(self.seen)
+    }
+
+    /// The migration in figures. `now` is not before the last event.
+    pub fn progress_at(&self, now: Nanos) -> Progress {
         let phase = match self.state {
             State::Running if self.switch.under_way() || self.switch.is_put_off() => {
                 Phase::SwitchingOver
@@ -327,7 +350,7 @@ impl<M: RegionMap> Mirror<M> {
             None => 0,
         };
         // Nobody knows when a switch-over succeeds that did not fit into its time, or waits.
-        let is_slow = self.switch.undone() > 0 || self.switch.waits_long(self.seen);
+        let is_slow = self.switch.undone() > 0 || self.switch.waits_long(now);
         let is_foreseen = !(phase == Phase::SwitchingOver && is_slow);
         let eta = (rate > 0.0 && self.state == State::Running && is_foreseen)
             .then(|| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));

@@ -1,7 +1,9 @@
 //! The switch-over: the moment at which the destination becomes the truth.
 //!
 //! ```text
-//! flush ahead    guest running: empties the caches of both sides
+//! flush source   guest running: empties the source's caches
+//! flush ahead    guest running: empties those of the destination, with all that was
+//!                written while the source was flushed
 //! prepare        guest running: the intention is durable, and the commit's record has
 //!                been written once, which shows how quick that is
 //! drain          new writes are held, those in flight end
@@ -19,9 +21,10 @@
 //!
 //! **The source's caches** are emptied because a cache that cannot write drops what it has, and
 //! the copier has read what was there before. Only a flush of the source tells of that. So one
-//! has ended before the commit, after all that was copied: if it fails, the image tells the
-//! disk's clients, and the move goes on, as they are better off elsewhere. What is written later
-//! goes to both sides by itself.
+//! has ended before the commit that began after all that was copied: if it fails, the image
+//! tells the disk's clients, and the move goes on, as they are better off elsewhere. What is
+//! written later goes to both sides by itself. If something was copied since that flush began,
+//! both sides are flushed again.
 //!
 //! **How long.** Up to the seal a write is held for no longer than the budget, less what
 //! the commit will take by what was measured in `prepare`. Past that there is only the
@@ -29,15 +32,15 @@
 //! around it: until it answers, nobody may say which side is the truth.
 //!
 //! Before `commit` each step can be undone: the held writes go to the source and the
-//! switch-over is tried again later. It is undone when the budget, less what the commit
-//! will take, is used up, when a write fell behind (also if it was copied since, and not
-//! yet compared), when something failed, or when the operator pauses. The answer to a step that was asked for before the undoing
-//! is still awaited before anything new is asked for; a seal whose outcome came
-//! too late is taken back with `Unseal`.
+//! switch-over is tried again later. It is undone when the budget, less what the commit will
+//! take, is used up, when a write fell behind (also if it was copied since, and not yet
+//! compared), when something failed, or when the operator pauses. The answer to a step that
+//! was asked for before the undoing is still awaited before anything new is asked for; a seal
+//! whose outcome came too late is taken back with `Unseal`.
 //!
 //! The commit's own answer is awaited however long it takes. If it failed the migration
-//! pauses, or ends if the operator gave it up meanwhile. What a commit is, and what a crash makes of it, is in
-//! `core::commit`.
+//! pauses, or ends if the operator gave it up meanwhile. What a commit is, and what a crash
+//! makes of it, is in `core::commit`.
 
 use super::{
     Action, Commit, FLUSH_TIMEOUT, Fault, Mirror, MirrorEnd, Notice, PauseReason,
@@ -65,7 +68,7 @@ const LATE_BACKOFF_MAX: Nanos = Nanos::from_secs(5);
 /// A step that takes longer is not about to end.
 const LONG: Nanos = Nanos::from_secs(2);
 
-/// So often the source is flushed again in one attempt, because something was copied since: the
+/// So often both sides are flushed again in one attempt, because something was copied since: the
 /// guest is not held, and such a flush has little to do. Writes that are late each time need
 /// more patience.
 const FLUSHES_AGAIN_MAX: u32 = 3;
@@ -74,6 +77,7 @@ const FLUSHES_AGAIN_MAX: u32 = 3;
 enum Step {
     #[default]
     Idle,
+    FlushSource,
     FlushAhead,
     Prepare,
     Drain,
@@ -85,6 +89,7 @@ enum Step {
 /// What was asked for and not yet answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
+    SourceFlush,
     Flush,
     Prepare,
     Seal,
@@ -97,9 +102,7 @@ pub(super) struct Switch {
     step: Step,
     asked: Option<Asked>,
     since: Nanos,
-    /// Since when the source's flush is awaited.
-    source_flush: Option<Nanos>,
-    /// How far the copier had come when that flush began, in bytes.
+    /// How far the copier had come when the source's flush began, in bytes.
     passed: u64,
     /// How often it was begun again in this attempt.
     flushes_again: u32,
@@ -148,7 +151,12 @@ impl Switch {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.asked.is_none() && self.source_flush.is_none()
+        self.asked.is_none()
+    }
+
+    /// Whether nothing is awaited that concerns the destination.
+    pub(super) fn has_left_destination(&self) -> bool {
+        matches!(self.asked, None | Some(Asked::SourceFlush))
     }
 
     pub(super) fn held(&self) -> Option<Nanos> {
@@ -175,17 +183,12 @@ impl Switch {
     }
 
     pub(super) fn deadline(&self, budget: Nanos) -> Option<Nanos> {
-        let source = self.source_flush.map(|since| since.plus(FLUSH_TIMEOUT));
-        source.into_iter().chain(self.deadline_of_step(budget)).min()
-    }
-
-    fn deadline_of_step(&self, budget: Nanos) -> Option<Nanos> {
         match self.step {
             Step::Idle if self.asked.is_some() => Some(self.since.plus(FLUSH_TIMEOUT)),
             Step::Idle => self.waits_until,
-            // Answered, and the source's flush is not.
-            Step::FlushAhead if self.asked.is_none() => None,
-            Step::FlushAhead | Step::Prepare => Some(self.since.plus(FLUSH_TIMEOUT)),
+            Step::FlushSource | Step::FlushAhead | Step::Prepare => {
+                Some(self.since.plus(FLUSH_TIMEOUT))
+            }
             Step::Commit => None,
             Step::Drain | Step::FlushHeld | Step::Seal => self.undone_at(budget),
         }
@@ -200,7 +203,6 @@ impl Switch {
     /// The operator wants it tried again, from the beginning.
     pub(super) fn resumed(&mut self, now: Nanos) {
         self.since = now;
-        self.source_flush = self.source_flush.map(|_| now);
         self.attempts = 0;
         self.late_attempts = 0;
         self.retry_at = Nanos(0);
@@ -235,14 +237,11 @@ impl<M: RegionMap> Mirror<M> {
             self.switch.waits_until = Some(self.switch.retry_at);
             return;
         }
-        self.switch.flushes_again = 0;
         self.flush_source(now, out);
-        self.flush_destination(now, Step::FlushAhead, out);
     }
 
     fn flush_source(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        self.switch.step = Step::FlushAhead;
-        self.switch.source_flush = Some(now);
+        self.switch.ask(now, Step::FlushSource, Asked::SourceFlush);
         self.switch.passed = self.pace.passed();
         out.push(Action::FlushSource);
     }
@@ -279,7 +278,11 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         match self.switch.step {
-            Step::FlushAhead => self.flushed_ahead(now, out),
+            Step::FlushAhead if self.must_flush_again() => self.flush_again(now, out),
+            Step::FlushAhead => {
+                self.switch.ask(now, Step::Prepare, Asked::Prepare);
+                out.push(Action::Prepare);
+            }
             Step::FlushHeld => {
                 self.switch.ask(now, Step::Seal, Asked::Seal);
                 out.push(Action::Seal);
@@ -288,25 +291,32 @@ impl<M: RegionMap> Mirror<M> {
         }
     }
 
-    /// The source was flushed. Whether that went well its image tells the disk.
-    pub(super) fn source_flushed(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        self.switch.source_flush = None;
-        if self.switch.step == Step::FlushAhead {
-            self.flushed_ahead(now, out);
+    /// The source was flushed, or not: its image has told the disk's clients what that means.
+    pub(super) fn source_flushed(&mut self, now: Nanos, ok: bool, out: &mut Vec<Action>) {
+        self.switch.answered(Asked::SourceFlush);
+        self.source_has_flushed(now, ok, out);
+        match self.switch.step {
+            Step::FlushSource if !self.is_ready() => self.flush_again(now, out),
+            Step::FlushSource => self.flush_destination(now, Step::FlushAhead, out),
+            _ => {} // Undone meanwhile.
         }
     }
 
-    /// One of the two sides was flushed ahead.
-    fn flushed_ahead(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        if !self.switch.is_idle() {
-            return;
-        }
-        if !self.is_ready() {
+    /// Whether something was copied, or is to be, of which the source's flush says nothing.
+    fn must_flush_again(&self) -> bool {
+        self.pace.passed() != self.switch.passed || !self.is_ready()
+    }
+
+    /// Flushes both sides again, as soon as nothing is left to do before.
+    fn flush_again(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.switch.flushes_again += 1;
+        if self.switch.flushes_again > FLUSHES_AGAIN_MAX {
+            self.fail_switch(now, true, out);
+        } else if self.is_ready() {
+            self.flush_source(now, out);
+        } else {
             self.switch.step = Step::Idle;
-            return;
         }
-        self.switch.ask(now, Step::Prepare, Asked::Prepare);
-        out.push(Action::Prepare);
     }
 
     pub(super) fn prepared(
@@ -326,16 +336,11 @@ impl<M: RegionMap> Mirror<M> {
         self.switch.commit_takes = takes;
         let quick = self.switch.commit_takes.0 * 2 <= self.config.hold_budget.0;
         if !quick || !self.is_ready() {
-            self.fail_switch(now, out);
+            self.fail_switch(now, self.left() > 0, out);
             return;
         }
-        // Of what was copied since the source's flush that flush says nothing.
-        if self.pace.passed() != self.switch.passed {
-            self.switch.flushes_again += 1;
-            match self.switch.flushes_again > FLUSHES_AGAIN_MAX {
-                true => self.fail_switch(now, out),
-                false => self.flush_source(now, out),
-            }
+        if self.must_flush_again() {
+            self.flush_again(now, out);
             return;
         }
         self.switch.step = Step::Drain;
@@ -346,25 +351,26 @@ impl<M: RegionMap> Mirror<M> {
 
     /// Looks at the step that waits for the writes in flight, and at the budget.
     pub(super) fn advance_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let is_overdue =
-            |since: Nanos| self.running() && now.since(since) >= FLUSH_TIMEOUT;
-        let unanswered = self.switch.asked.is_some() && is_overdue(self.switch.since);
-        if self.switch.source_flush.is_some_and(is_overdue) {
-            self.pause(now, PauseReason::SourceTimedOut(FLUSH_TIMEOUT), out);
-            return;
-        }
+        let unanswered = self.running()
+            && self.switch.asked.is_some()
+            && now.since(self.switch.since) >= FLUSH_TIMEOUT;
         match self.switch.step {
             // Idle: asked for before it was undone, and still not answered.
-            Step::Idle | Step::FlushAhead | Step::Prepare if unanswered => {
+            Step::Idle | Step::FlushSource | Step::FlushAhead | Step::Prepare
+                if unanswered =>
+            {
                 let reason = match self.switch.asked {
                     Some(Asked::Prepare) => PauseReason::StateStore,
+                    Some(Asked::SourceFlush) => {
+                        PauseReason::SourceTimedOut(FLUSH_TIMEOUT)
+                    }
                     _ => PauseReason::DestinationTimedOut(FLUSH_TIMEOUT),
                 };
                 self.pause(now, reason, out);
                 return;
             }
             Step::Drain if !self.is_ready() => {
-                self.fail_switch(now, out);
+                self.fail_switch(now, self.left() > 0, out);
                 return;
             }
             Step::Drain if !self.flights.has_writes() && self.jobs.is_empty() => {
@@ -375,7 +381,7 @@ impl<M: RegionMap> Mirror<M> {
         let undoable =
             matches!(self.switch.step, Step::Drain | Step::FlushHeld | Step::Seal);
         if undoable && self.hold_is_over(now) {
-            self.fail_switch(now, out);
+            self.fail_switch(now, self.left() > 0, out);
         }
     }
 
@@ -398,7 +404,7 @@ impl<M: RegionMap> Mirror<M> {
         match result {
             Ok(()) if self.hold_is_over(now) => {
                 out.push(Action::Unseal);
-                self.fail_switch(now, out);
+                self.fail_switch(now, self.left() > 0, out);
             }
             Ok(()) => {
                 self.switch.ask(now, Step::Commit, Asked::Commit);
@@ -437,11 +443,12 @@ impl<M: RegionMap> Mirror<M> {
         out.push(Action::Ended(MirrorEnd::Completed));
     }
 
-    /// The switch-over did not work out this time; after many times, pauses.
-    fn fail_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let (left, late) = (self.left(), self.is_late());
+    /// The switch-over did not work out this time, if `late` because writes fell behind;
+    /// after many times, pauses.
+    fn fail_switch(&mut self, now: Nanos, late: bool, out: &mut Vec<Action>) {
+        let left = self.left();
         self.undo_switch(now, out);
-        self.switch.attempts += 1;
+        self.put_off(now, late);
         if late {
             self.switch.late_attempts += 1;
             self.raise_patience(out); // Late writes are what patience is for.
@@ -459,9 +466,12 @@ impl<M: RegionMap> Mirror<M> {
         self.pause(now, reason, out);
     }
 
-    /// Whether writes fall behind, or did again and again.
-    fn is_late(&self) -> bool {
-        self.left() > 0 || self.switch.flushes_again > FLUSHES_AGAIN_MAX
+    /// It is tried again some time after an attempt that did not work out.
+    fn put_off(&mut self, now: Nanos, late: bool) {
+        let most = if late { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
+        let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(most);
+        self.switch.attempts += 1;
+        self.switch.retry_at = now.plus(backoff);
     }
 
     /// Goes back to before the switch-over and lets the guest go on at the source.
@@ -470,11 +480,9 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         debug_assert!(!self.switch.committing(), "a commit cannot be undone");
-        let most = if self.is_late() { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
-        let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(most);
         self.switch.step = Step::Idle;
+        self.switch.flushes_again = 0;
         self.switch.undone += 1;
-        self.switch.retry_at = now.plus(backoff);
         let held = self.switch.hold_since.take().map_or(Nanos(0), |s| now.since(s));
         out.push(Action::Notice(Notice::SwitchOverUndone { held }));
         for (_, request) in std::mem::take(&mut self.switch.requests) {

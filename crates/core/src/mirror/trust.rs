@@ -53,6 +53,7 @@
 use super::verify::AGAIN_MAX;
 use super::{Action, Fault, Mirror, PauseReason, RegionMap, State};
 use crate::Nanos;
+use crate::durability::Loss;
 
 /// What is no longer believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +116,26 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     /// The source may have lost what copies have.
-    pub(super) fn source_forgot(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        self.withdraw(now, Doubt::Equal, out);
+    pub(super) fn source_forgot(&mut self, now: Nanos, why: Loss, out: &mut Vec<Action>) {
+        if self.source_losses.lost(why) {
+            self.withdraw(now, Doubt::Equal, out);
+        }
+        if self.switch.committing() {
+            // Clients look at the source now, and at the destination after the commit.
+            self.source_losses.owe();
+        }
+    }
+
+    /// The source has carried out a flush, whoever asked for it, or could not.
+    pub(super) fn source_has_flushed(
+        &mut self,
+        now: Nanos,
+        ok: bool,
+        out: &mut Vec<Action>,
+    ) {
+        if self.source_losses.flushed(ok) {
+            self.withdraw(now, Doubt::Equal, out);
+        }
     }
 
     /// Believes less than before. The one place where trust is withdrawn.

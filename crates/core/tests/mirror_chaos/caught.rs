@@ -3,6 +3,8 @@
 
 use std::panic::AssertUnwindSafe;
 
+use sterna_core::Nanos;
+
 use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::setup::Setup;
@@ -41,7 +43,18 @@ fn is_caught(mistake: Mistake, by: &[&str], setup: impl Fn(&mut Random) -> Setup
 
 #[test]
 fn a_flush_that_is_acknowledged_early_is_caught() {
-    is_caught(Mistake::FlushAcknowledgedEarly, &LOST, forgetful);
+    // With much time between answer and truth, a destination that forgets often, and no kill,
+    // after which much is compared.
+    is_caught(Mistake::FlushAcknowledgedEarly, &LOST, |random| Setup {
+        destination_slow: true,
+        destination_fails: 0,
+        reconnects: 20,
+        flush_every: Nanos::from_millis(2),
+        verify: false,
+        kills: 0,
+        meddling: 0,
+        ..forgetful(random)
+    });
 }
 
 #[test]
@@ -112,7 +125,7 @@ fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
 
 #[test]
 fn a_seal_without_a_look_at_the_destination_is_caught() {
-    let by = ["the destination was astray when it was sealed"];
+    let by = ["the destination was astray when it was sealed", "differs at the commit"];
     is_caught(Mistake::SealedWithoutLook, &by, meddled_with);
 }
 

@@ -139,6 +139,14 @@ impl Guest {
         self.next_id += 1;
     }
 
+    /// A block holds this instead of what was acknowledged: clients were told, and look.
+    pub(crate) fn finds_instead(&mut self, clock: u64, block: u64, value: u64) {
+        let history = &mut self.histories[block as usize];
+        history.issue(clock, self.next_id, value);
+        history.end(clock, self.next_id, true);
+        self.next_id += 1;
+    }
+
     /// The blocks of a write, open or lingering.
     pub(crate) fn blocks(&self, id: RequestId) -> Range<u64> {
         let request = self.open.get(&id).or(self.lingering.get(&id));

@@ -68,7 +68,14 @@ struct Dropped {
     kept: u64,
 }
 
-/// What a flush that is under way covers.
+/// What a flush of the source that is under way covers.
+#[derive(Debug)]
+pub(crate) struct SourceFlush {
+    /// What the source held when it began, or had dropped by then.
+    held: Vec<u64>,
+}
+
+/// What a flush of the destination that is under way covers.
 #[derive(Debug)]
 pub(crate) struct Flush {
     /// What the destination held when it began.
@@ -212,12 +219,38 @@ impl Images {
         }
         self.clean.fill(false);
         self.durable.clone_from(&self.destination);
-        self.source_is_flushed();
+        self.source_durable.clone_from(&self.source);
     }
 
-    /// The source keeps all that it holds.
-    pub(crate) fn source_is_flushed(&mut self) {
-        self.source_durable.clone_from(&self.source);
+    /// A flush of the source begins.
+    pub(crate) fn source_flush_begins(&self) -> SourceFlush {
+        let blocks = 0..self.source.len();
+        SourceFlush {
+            held: blocks.map(|block| self.found(Side::Source, block)).collect(),
+        }
+    }
+
+    /// It ends: what the source held is kept, or it tells that it was dropped. What was
+    /// written, or dropped, since it began is kept and told of, or is not. Gives the blocks
+    /// that were dropped, and what they hold.
+    pub(crate) fn source_flush_ends(
+        &mut self,
+        flush: &SourceFlush,
+        random: &mut Random,
+    ) -> Vec<(u64, u64)> {
+        let mut told = Vec::new();
+        for (block, held) in flush.held.iter().enumerate() {
+            match self.dropped.get(&(block as u64)).copied() {
+                Some(Dropped { cached, kept }) if cached == *held || random.one_in(2) => {
+                    self.dropped.remove(&(block as u64));
+                    told.push((block as u64, kept));
+                }
+                Some(_) => {}
+                None if random.one_in(2) => self.source_durable[block] = *held,
+                None => self.source_durable[block] = self.source[block],
+            }
+        }
+        told
     }
 
     /// The source's cache drops what it cannot write, one in two blocks.
@@ -234,12 +267,6 @@ impl Images {
     /// Whether the source has dropped a block, and nobody was told.
     pub(crate) fn is_dropped(&self, block: u64) -> bool {
         self.dropped.contains_key(&block)
-    }
-
-    /// What the source has dropped and nobody was told of: the blocks, and what they hold.
-    pub(crate) fn dropped(&mut self) -> Vec<(u64, u64)> {
-        let dropped = std::mem::take(&mut self.dropped);
-        dropped.into_iter().map(|(block, dropped)| (block, dropped.kept)).collect()
     }
 
     /// What the source was not made to keep is gone, once in `n` blocks. Gives those that

@@ -295,6 +295,8 @@ fn what_a_source_has_forgotten_the_destination_has_not_either() {
 fn with_a_source_that_cannot_write(random: &mut Random) -> Setup {
     Setup {
         writeback_fails: 60,
+        source_slow: random.one_in(3),
+        source_hangs: if random.one_in(3) { 20 } else { 0 },
         destination_slow: random.one_in(3),
         kills: if random.one_in(2) { 300 } else { 0 },
         controls: if random.one_in(4) { 100 } else { 0 },

@@ -74,6 +74,10 @@ pub(crate) struct Setup {
     pub(crate) source_drops: bool,
     /// The source's cache drops what it cannot write, and only a flush tells.
     pub(crate) writeback_fails: u64,
+    /// Flushes of the source take up to 0.3 s.
+    pub(crate) source_slow: bool,
+    /// They hang for longer than anybody waits: one in so many.
+    pub(crate) source_hangs: u64,
     /// Others write to the destination while the migration stands still.
     pub(crate) foreign_while_paused: u64,
     /// How long the destination is left without a flush.
@@ -125,6 +129,8 @@ impl Setup {
             source_forgets: 0,
             source_drops: false,
             writeback_fails: 0,
+            source_slow: false,
+            source_hangs: 0,
             foreign_while_paused: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,

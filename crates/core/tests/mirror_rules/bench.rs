@@ -1,8 +1,8 @@
 //! A mirror to be told things, with its time and what it asked for.
 
 use sterna_core::mirror::{
-    Action, Config, Counted, Event, FLUSH_EVERY, Job, JobOutcome, MemoryMap, Mirror,
-    RegionMap, Request, RequestId, RequestKind, Stored,
+    Action, Config, Counted, Event, FLUSH_EVERY, HOLD_BUDGET, Job, JobOutcome, MemoryMap,
+    Mirror, RegionMap, Request, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -52,7 +52,7 @@ impl Bench {
         self.mirror.handle(self.now, event, &mut self.asked);
         if self.source_flushes && self.asked.contains(&Action::FlushSource) {
             self.asked.retain(|action| *action != Action::FlushSource);
-            self.mirror.handle(self.now, Event::SourceFlushed, &mut self.asked);
+            self.mirror.handle(self.now, Event::SourceFlushed(true), &mut self.asked);
         }
         &self.asked
     }
@@ -92,6 +92,16 @@ impl Bench {
     pub(crate) fn copied(&mut self, job: Job) -> &[Action] {
         let outcome = JobOutcome::Copied { written: job.range.len };
         self.tell(Event::JobDone { job: job.id, outcome })
+    }
+
+    /// A write that the destination takes later than patience allows, and that is copied.
+    pub(crate) fn copied_late(&mut self, id: u64) {
+        self.write(id, 0);
+        self.source_done(id);
+        self.after(HOLD_BUDGET).tell(Event::Tick);
+        self.destination_done(id);
+        let job = self.jobs().pop().expect("the region is copied");
+        self.copied(job);
     }
 
     pub(crate) fn stored(&self, region: u64) -> Stored {

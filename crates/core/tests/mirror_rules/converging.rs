@@ -42,7 +42,7 @@ struct World {
 
 impl World {
     fn new(size: u64, speed: u64) -> World {
-        // The first flush is that of the switch-over.
+        // The first flush of the destination is that of the switch-over.
         let flush_every = Nanos::from_secs(24 * 3600);
         let config = Config { scan: false, flush_every, ..Config::new(size) };
         let map = MemoryMap::new(config.regions(), Stored::Absent);
@@ -87,7 +87,7 @@ impl World {
                     Action::Answer(_) if self.clients => {
                         self.at(self.now.plus(Nanos::from_millis(1)), Due::Guest);
                     }
-                    Action::FlushDestination => self.ends = true,
+                    Action::FlushSource => self.ends = true,
                     Action::Notice(Notice::PatienceRaised(_)) => self.raised = true,
                     _ => {}
                 }

@@ -1,6 +1,7 @@
 //! Destinations that fail, hang, go away or forget.
 
 use sterna_core::Nanos;
+use sterna_core::durability::Loss;
 use sterna_core::mirror::{
     Action, Commit, Control, Event, Fault, JobKind, Notice, PauseReason, Phase,
     RequestId, Stored,
@@ -104,7 +105,7 @@ fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
 fn a_source_that_may_have_forgotten_is_compared_with_its_copy() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.tell(Event::SourceForgot);
+    bench.tell(Event::SourceForgot(Loss::ServerAway));
     assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
 }
 
@@ -113,7 +114,7 @@ fn a_source_that_forgets_during_the_commit_is_compared_if_it_stays_the_truth() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
     bench.reach_commit();
-    assert_eq!(bench.tell(Event::SourceForgot), []);
+    assert_eq!(bench.tell(Event::SourceForgot(Loss::ServerAway)), []);
     assert!(bench.mirror.holding(), "the commit's answer decides");
     bench.tell(Event::Committed(Commit::Failed));
     assert!(!bench.mirror.holding());
@@ -124,7 +125,7 @@ fn a_source_that_forgets_during_the_commit_is_compared_if_it_stays_the_truth() {
 
 #[test]
 fn a_copy_that_was_under_way_when_a_side_forgot_is_not_believed() {
-    for forgot in [Event::SourceForgot, Event::DestinationForgot] {
+    for forgot in [Event::SourceForgot(Loss::ServerAway), Event::DestinationForgot] {
         let mut bench = Bench::with(Stored::Late, Bench::config());
         bench.tell(Event::Tick);
         let job = bench.jobs()[0];

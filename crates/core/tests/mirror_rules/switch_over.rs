@@ -48,22 +48,27 @@ fn a_switch_over_past_its_budget_is_undone_and_tried_again() {
 fn the_commit_waits_for_a_flush_of_the_source_that_began_after_the_last_copy() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.source_flushes = false;
-    let flush = [Action::FlushSource, Action::FlushDestination];
-    assert!(bench.tell(Event::Tick).ends_with(&flush));
-    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [], "the source has not answered");
-    assert_eq!(bench.tell(Event::SourceFlushed), [Action::Prepare]);
+    assert!(bench.tell(Event::Tick).ends_with(&[Action::FlushSource]));
+    assert_eq!(bench.tell(Event::SourceFlushed(true)), [Action::FlushDestination]);
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
     // A write that the destination takes too late is copied: the source's cache may have
     // dropped it before.
-    bench.write(1, 0);
-    bench.source_done(1);
-    bench.after(HOLD_BUDGET).tell(Event::Tick);
-    bench.destination_done(1);
-    let job = bench.jobs().pop().expect("the region is copied");
-    bench.copied(job);
+    bench.copied_late(1);
     assert_eq!(bench.tell(Event::Prepared(Some(Nanos(0)))), [Action::FlushSource]);
-    assert_eq!(bench.tell(Event::SourceFlushed), [Action::Prepare]);
+    assert_eq!(bench.tell(Event::SourceFlushed(true)), [Action::FlushDestination]);
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
     bench.tell(Event::Prepared(Some(Nanos(0))));
     assert!(bench.mirror.holding());
+}
+
+#[test]
+fn what_is_copied_while_the_source_is_flushed_is_flushed_again() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.source_flushes = false;
+    assert!(bench.tell(Event::Tick).ends_with(&[Action::FlushSource]));
+    bench.copied_late(1);
+    assert_eq!(bench.tell(Event::SourceFlushed(true)), [Action::FlushDestination]);
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::FlushSource]);
 }
 
 #[test]
@@ -75,13 +80,11 @@ fn a_guest_whose_writes_are_late_at_each_flush_of_the_source_gets_more_patience(
     let mut asked = 0;
     while is_prepared(&bench) {
         asked += 1;
-        bench.write(asked, 0);
-        bench.source_done(asked);
-        bench.after(PATIENCE).tell(Event::Tick);
-        bench.destination_done(asked);
-        let job = bench.jobs().pop().expect("the region is copied");
-        bench.copied(job);
+        bench.copied_late(asked);
         bench.tell(Event::Prepared(Some(Nanos(0))));
+        if bench.asked.contains(&Action::FlushDestination) {
+            bench.tell(Event::Flushed(Ok(())));
+        }
         assert!(!bench.mirror.holding() && asked < 50, "{:?}", bench.asked);
     }
     let raised =
@@ -95,7 +98,6 @@ fn a_source_that_does_not_flush_pauses_the_move() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.source_flushes = false;
     bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Ok(())));
     let deadline = bench.mirror.deadline().expect("a deadline");
     assert_eq!(deadline, bench.now.plus(FLUSH_TIMEOUT));
     bench.after(FLUSH_TIMEOUT).tell(Event::Tick);
@@ -104,7 +106,7 @@ fn a_source_that_does_not_flush_pauses_the_move() {
     // It goes on when the source has answered.
     bench.tell(Event::Control(Control::Resume));
     assert!(!bench.asked.contains(&Action::FlushSource), "one is under way");
-    bench.tell(Event::SourceFlushed);
+    bench.tell(Event::SourceFlushed(true));
     assert!(bench.asked.contains(&Action::FlushSource), "{:?}", bench.asked);
 }
 

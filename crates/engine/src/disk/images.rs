@@ -146,19 +146,27 @@ impl Core {
         forgot
     }
 
-    /// Has clients told if a flush of the image has failed for which there is no second try.
-    /// It may be the image that the disk has left: what it has lost, the new one lacks. Says
-    /// whether that is the first loss since the disk has its image: while no flush succeeds,
-    /// clients know that already.
+    /// Has clients told if a flush of the image has failed for which there is no second try,
+    /// and says whether one has. If the disk has left the image, nothing is told:
+    /// its last flush before the commit began after all that was copied, and what was written
+    /// since then the new image has, too.
     pub(crate) fn look_for_loss(&mut self, cx: &Cx, number: u16) -> bool {
-        if !self.held(number).is_some_and(|held| held.image.has_lost()) {
-            return false;
+        let has_lost = self.held(number).is_some_and(|held| held.image.has_lost());
+        let concerns = has_lost && number == self.current;
+        if concerns {
+            self.promise.lost(cx.now, &self.name);
         }
-        if number == self.current {
-            return self.promise.lost(cx.now, &self.name);
-        }
-        self.promise.lose(cx.now, &self.name, Loss::FlushFailed);
-        true
+        concerns
+    }
+
+    /// Whether a flush of the disk is acknowledged if its image carries it out.
+    pub(crate) fn acknowledges_flushes(&self) -> bool {
+        !self.promise.is_broken()
+    }
+
+    /// Has clients told that what they were answered may be lost.
+    pub(crate) fn tell_of_loss(&mut self, cx: &Cx, why: Loss) {
+        self.promise.lose(cx.now, &self.name, why);
     }
 
     /// Whether the server of an image came back in an older state; asked once. Of the image

@@ -184,15 +184,19 @@ impl Promise {
         self.broken = None;
     }
 
-    /// A flush of the disk's image has failed for which there is no second try. Says whether
-    /// it is the first.
-    pub(super) fn lost(&mut self, now: Nanos, disk: &str) -> bool {
+    /// Whether no flush is acknowledged.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// A flush of the disk's image has failed for which there is no second try.
+    pub(super) fn lost(&mut self, now: Nanos, disk: &str) {
         // Also if one has failed before: other writes may be lost with this one.
         self.debts.lost(now);
         self.forgot = Some((now, Loss::FlushFailed));
         self.note(now);
         if self.broken.is_some() {
-            return false;
+            return;
         }
         self.broken = Some(now);
         tracing::error!(
@@ -202,7 +206,6 @@ impl Promise {
              restart the daemon; the next flush of each client then fails once, if the \
              client has not seen one fail"
         );
-        true
     }
 
     /// What a client is answered, when it began at `promised` and the image says `result`.

@@ -175,7 +175,7 @@ impl Engine {
 
     /// A migration in figures.
     pub fn progress(&self, id: MigrationId) -> Result<Progress, MigrateError> {
-        self.on_driver(id, |driver, _, _| driver.progress())
+        self.on_driver(id, |driver, _, cx| driver.progress(cx.now))
     }
 
     /// What somebody should know of a migration's two images.

@@ -9,18 +9,12 @@
 //! together. (Devices with sectors of 512 bytes never get there; files on XFS do, see
 //! `file_system`.)
 //!
-//! **A flush that fails** is reported by the kernel once. While writes through the page
-//! cache are outstanding ([`Cached`]) there is no second try: the kernel takes the pages that
-//! it could not write for clean. The image says so (`has_lost`), and whoever uses it must not
-//! believe a later flush. What was written past the cache is on the device; if only such
-//! writes are outstanding, the next flush is a true one. That holds for file systems of this
-//! machine, and for NFS, whose client answers a direct write when the server has committed
-//! it. Others (FUSE, SMB) may have a server that keeps a direct write in a cache of its own
-//! until a flush: there direct writes are outstanding as well. They are written as before;
-//! only a flush that fails is judged otherwise. Each of the two descriptors has an
-//! account of errors of its own in the kernel, so a flush, which goes to the cached one, is
-//! told of a page that could not be written even if a direct write with FUA was told before.
-//! A write with FUA that fails counts as a flush that fails.
+//! **A flush that fails** is reported by the kernel once, and may have lost what was written
+//! before it. What it means is decided in `outstanding`: after a loss of pages no later flush is
+//! believed (`has_lost`), and a loss of direct writes is told once (`has_forgotten`). Each of
+//! the two descriptors has an account of errors of its own in the kernel, so a flush, which goes
+//! to the cached one, is told of a page that could not be written even if a direct write with
+//! FUA was told before.
 //!
 //! The kernel tells one caller of a loss. So of two flushes at once that wait for the same
 //! page one would succeed, and its client would believe it. One is under way at a time
@@ -35,15 +29,19 @@
 //! it was opened. A read that finds an end all the same fails, and so does a look for
 //! holes there: somebody has shortened the file, and what is missing is not made up.
 
+mod descriptors;
 mod flight;
+mod outstanding;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use sterna_core::durability::Cached;
+use sterna_core::durability::Loss;
 
-use self::flight::{Flight, Step, Verdict, Way, is_aligned, pages, pages_meet, rest};
+use self::descriptors::{Descriptors, Direct};
+use self::flight::{Flight, Step, Verdict, pages, pages_meet, rest};
+use self::outstanding::{Failure, Outstanding};
 use super::claim::ImageClaim;
 use super::clone;
 use super::open::{Files, open};
@@ -51,7 +49,7 @@ use super::{
     Cx, Done, HeldFile, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened,
     Ticket, extents,
 };
-use crate::buffer::{Slice, UNIT};
+use crate::buffer::UNIT;
 use crate::io::{Allocate, Chore, Completion, Crew, Errno, Fd, ImageId, Job, Op, Stored};
 use crate::slab::Slab;
 
@@ -92,19 +90,24 @@ impl Opened for OpenedFile {
         Box::new(FileImage {
             id,
             size,
-            align: if direct.is_some() { align } else { 1 },
-            whole: if direct.is_some() { whole } else { 1 },
-            direct_is_stored,
-            direct: direct.map(|file| Fd::stored(file, at_once)),
-            // The page cache makes whoever writes much wait for the storage.
-            buffered: Fd::stored(buffered, false),
+            descriptors: Descriptors {
+                // The page cache makes whoever writes much wait for the storage.
+                cached: Fd::stored(buffered, false),
+                direct: direct.map(|file| Direct {
+                    fd: Fd::stored(file, at_once),
+                    align,
+                    whole,
+                }),
+                direct_is_stored,
+            },
             seek,
             named: held,
             _claim: claim,
             flights: Slab::new(),
             held: VecDeque::new(),
-            cache: Cached::default(),
+            outstanding: Outstanding::default(),
             lost: false,
+            forgot: false,
             syncs: Syncs::default(),
             can_punch: true,
             can_zero: true,
@@ -115,14 +118,7 @@ impl Opened for OpenedFile {
 struct FileImage {
     id: ImageId,
     size: u64,
-    /// What offset, length and memory of a direct operation are multiples of.
-    align: u32,
-    /// What offset and length of a direct write are multiples of, besides.
-    whole: u32,
-    direct: Option<Fd>,
-    /// A direct write that was answered is on the storage, and in no server's cache.
-    direct_is_stored: bool,
-    buffered: Fd,
+    descriptors: Descriptors,
     seek: Arc<Stored>,
     /// The file with its name.
     named: Arc<HeldFile>,
@@ -131,10 +127,11 @@ struct FileImage {
     flights: Slab<Flight>,
     /// Writes that wait in the lane.
     held: VecDeque<(Ticket, ImageOp)>,
-    /// What went through the page cache.
-    cache: Cached,
+    outstanding: Outstanding,
     /// A flush has failed for which there is no second try, and nobody has asked since.
     lost: bool,
+    /// One has failed that may have lost direct writes, and nobody has asked since.
+    forgot: bool,
     syncs: Syncs,
     can_punch: bool,
     can_zero: bool,
@@ -184,7 +181,7 @@ impl Image for FileImage {
         ImageInfo {
             size: self.size,
             min_block: 1,
-            direct: self.direct.is_some(),
+            direct: self.descriptors.direct.is_some(),
             finds_holes: true,
             fast_zero: self.can_punch || self.can_zero,
         }
@@ -196,7 +193,7 @@ impl Image for FileImage {
             ImageOp::Zero { unmap, fast, .. } => {
                 !(*fast || self.can_zero || *unmap && self.can_punch)
             }
-            ImageOp::Cache { .. } => self.direct.is_none(),
+            ImageOp::Cache { .. } => self.descriptors.direct.is_none(),
             _ => false,
         }
     }
@@ -211,6 +208,10 @@ impl Image for FileImage {
 
     fn has_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
+    }
+
+    fn has_forgotten(&mut self) -> Option<Loss> {
+        std::mem::take(&mut self.forgot).then_some(Loss::FlushFailed)
     }
 
     fn in_flight(&self) -> usize {
@@ -242,97 +243,52 @@ impl FileImage {
             }
             ImageOp::Zero { .. } => Step::WriteZeroes,
             ImageOp::Extents { .. } => Step::Seek(Arc::default()),
-            ImageOp::Cache { .. } if self.direct.is_some() => {
+            ImageOp::Cache { .. } if self.descriptors.direct.is_some() => {
                 cx.finished.push((ticket, Ok(Done::Ok)));
                 return;
             }
             _ => Step::Transfer,
         };
-        let way = self.way(&op);
-        let dirties = self.dirties(&op);
-        let lingers = dirties || self.lingers(&op);
-        let (covers, outstanding) =
-            (self.cache.flush_begins(), lingers || self.cache.is_outstanding());
-        if lingers {
-            self.cache.begins();
-        }
-        let flight = Flight {
-            ticket,
-            op,
-            done: 0,
-            step,
-            way,
-            dirties,
-            lingers,
-            covers,
-            outstanding,
-        };
+        let way = self.descriptors.way(&op);
+        let dirties = self.descriptors.dirties(&op);
+        let mark = self.outstanding.begins(&self.descriptors, &op);
+        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }
 
-    /// Whether an operation leaves something in the page cache. Zeroes do at their edges.
-    fn dirties(&self, op: &ImageOp) -> bool {
-        match op {
-            ImageOp::Write { .. } => self.direct.is_none() || !self.aligned(op),
-            ImageOp::Zero { offset, len, .. } => {
-                let whole = |at: u64| at.is_multiple_of(UNIT as u64);
-                self.direct.is_none() || !whole(*offset) || !whole(*len)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether an operation that goes past the page cache may leave something in the cache of
-    /// a server. A write that is durable when it is answered does not.
-    fn lingers(&self, op: &ImageOp) -> bool {
-        let may = match op {
-            ImageOp::Write { fua, .. } => !fua,
-            ImageOp::Zero { .. } => true,
-            _ => false,
-        };
-        may && !self.direct_is_stored
-    }
-
     /// Keeps the account of what is durable when an operation has ended.
-    fn note(&mut self, flight: &Flight, result: &ImageResult) {
-        let ok = result.is_ok();
-        // The kernel was not asked, and what it has is as it was.
-        let unasked = matches!(result, Err(Errno(libc::ECANCELED)));
-        if flight.lingers {
-            self.cache.ends();
+    fn note(&mut self, cx: &mut Cx, flight: &Flight, result: &ImageResult) {
+        match self.outstanding.ended(&self.descriptors, flight, result) {
+            Some(Failure::Final) => self.lost = true,
+            Some(Failure::Once) => {
+                self.forgot = true;
+                // Before any flush is answered that was under way.
+                let news = Ticket { disk: self.id.disk, id: Ticket::NEWS };
+                cx.finished.push((news, Ok(Done::Ok)));
+            }
+            None => {}
         }
-        let is_flush = matches!(flight.op, ImageOp::Flush);
-        let syncs = is_flush || matches!(flight.step, Step::Sync);
-        if !ok && !unasked && (syncs || self.has_failed_at_server(flight, result)) {
-            self.lost |= flight.outstanding || self.cache.is_outstanding();
-        } else if ok && is_flush {
-            self.cache.flushed(flight.covers);
-        }
-    }
-
-    /// Whether a direct write with FUA has failed for which a server may have flushed the
-    /// whole file, and with it writes that were answered before. One that finds no room has
-    /// failed by itself.
-    fn has_failed_at_server(&self, flight: &Flight, result: &ImageResult) -> bool {
-        let is_full = matches!(result, Err(Errno(libc::ENOSPC | libc::EDQUOT)));
-        let is_durable = matches!(flight.op, ImageOp::Write { fua: true, .. });
-        is_durable && !is_full && !self.direct_is_stored
     }
 
     /// Asks the kernel for the next step of an operation.
     fn issue(&mut self, cx: &mut Cx, key: u32) {
         let Some(flight) = self.flights.get(key) else { return };
-        let (done, buffered) = (flight.done, || self.buffered.clone());
+        let (done, buffered) = (flight.done, || self.descriptors.cached.clone());
         let op = match (&flight.step, &flight.op) {
             (Step::Transfer, ImageOp::Read { offset, buf }) => {
                 let (offset, buf) = rest(*offset, buf, done);
-                Op::Read { fd: self.fd_for(offset, &buf), offset, buf }
+                Op::Read { fd: self.descriptors.to_read(offset, &buf), offset, buf }
             }
             (Step::Transfer, ImageOp::Write { offset, buf, fua }) => {
                 let (offset, buf) = rest(*offset, buf, done);
                 let dsync = *fua && !flight.dirties;
-                Op::Write { fd: self.fd_to_write(offset, &buf), offset, buf, dsync }
+                Op::Write {
+                    fd: self.descriptors.to_write(offset, &buf),
+                    offset,
+                    buf,
+                    dsync,
+                }
             }
             (Step::Punch, ImageOp::Zero { offset, len, .. }) => Op::Allocate {
                 fd: buffered(),
@@ -351,7 +307,7 @@ impl FileImage {
                 let len = piece(offset, left, cx.zeroes.len() as u64) as usize;
                 let buf = cx.zeroes.part(0, len);
                 Op::Write {
-                    fd: self.fd_to_write(offset, &buf),
+                    fd: self.descriptors.to_write(offset, &buf),
                     offset,
                     buf,
                     dsync: false,
@@ -391,7 +347,7 @@ impl FileImage {
         if self.syncs.under_way.is_empty() {
             self.syncs.under_way = std::mem::take(&mut self.syncs.waiting);
             if let Some(first) = self.syncs.under_way.first() {
-                let fd = self.buffered.clone();
+                let fd = self.descriptors.cached.clone();
                 cx.io.submit(super::token(self.id, *first), Op::Sync { fd });
             }
         }
@@ -455,7 +411,7 @@ impl FileImage {
 
     fn finish(&mut self, cx: &mut Cx, key: u32, result: ImageResult) {
         if let Some(flight) = self.flights.remove(key) {
-            self.note(&flight, &result);
+            self.note(cx, &flight, &result);
             cx.finished.push((flight.ticket, result));
         }
         // In their order, and each held back only by those before it.
@@ -464,59 +420,17 @@ impl FileImage {
         }
     }
 
-    fn aligned(&self, op: &ImageOp) -> bool {
-        match op {
-            ImageOp::Read { offset, buf } => is_aligned(self.align, *offset, buf),
-            ImageOp::Write { offset, buf, .. } => {
-                is_aligned(self.align, *offset, buf) && self.is_whole(*offset, buf)
-            }
-            _ => true,
-        }
-    }
-
-    fn fd_for(&self, offset: u64, buf: &Slice) -> Fd {
-        match &self.direct {
-            Some(direct) if is_aligned(self.align, offset, buf) => direct.clone(),
-            _ => self.buffered.clone(),
-        }
-    }
-
-    /// Whether a write is of whole blocks.
-    fn is_whole(&self, offset: u64, buf: &Slice) -> bool {
-        let whole = u64::from(self.whole);
-        offset.is_multiple_of(whole) && (buf.len() as u64).is_multiple_of(whole)
-    }
-
-    fn fd_to_write(&self, offset: u64, buf: &Slice) -> Fd {
-        match self.is_whole(offset, buf) {
-            true => self.fd_for(offset, buf),
-            false => self.buffered.clone(),
-        }
-    }
-
     /// The lane: whether a write must wait for another one in the same pages,
     /// because one of the two goes through the page cache and one does not.
     fn must_wait(&self, op: &ImageOp) -> bool {
-        if self.whole <= 512 {
+        if !self.descriptors.share_pages() {
             return false;
         }
         let Some(pages) = pages(op) else { return false };
-        let way = self.way(op);
+        let way = self.descriptors.way(op);
         let meets = |other: &ImageOp| pages_meet(pages, other);
         self.flights.iter().any(|(_, f)| !f.way.goes_with(way) && meets(&f.op))
             || self.held.iter().any(|(_, op)| meets(op))
-    }
-
-    fn way(&self, op: &ImageOp) -> Way {
-        let whole = |at: u64| at.is_multiple_of(UNIT as u64);
-        match op {
-            _ if self.direct.is_none() => Way::Usual,
-            ImageOp::Write { .. } if !self.aligned(op) => Way::Cached,
-            ImageOp::Zero { offset, len, .. } if !whole(*offset) || !whole(*len) => {
-                Way::Both
-            }
-            _ => Way::Usual,
-        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! a destination that hangs cannot keep the guests' buffers, only a part of them
 //! is lent out at any time, over all disks of the reactor.
 //!
-//! **Copied.** Past that, and always where the buffer is of a smaller pool or the
-//! connection uses it again for the next piece of a long write (it would stand still), the write goes out
+//! **Copied.** Past that, and always where the buffer is of a smaller pool or the connection
+//! uses it again for the next piece of a long write (it would stand still), the write goes out
 //! of a copy, from a pool of our own.
 //!
 //! **Postponed.** If that is full as well, the write waits until an earlier one

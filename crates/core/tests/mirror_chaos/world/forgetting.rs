@@ -5,6 +5,7 @@
 //! (`doomed`). While the daemon is away: nobody sees it. The source forgets by connection,
 //! too: what the guest was answered and has not flushed is as it was before.
 
+use sterna_core::durability::Loss;
 use sterna_core::mirror::{Control, Doubt, Event, JobId, Phase, Side as Image};
 
 use super::World;
@@ -49,7 +50,7 @@ impl World {
     pub(super) fn source_forgets(&mut self) {
         self.source_loses();
         if self.setup.mistake != Some(Mistake::SourceLossNotTold) {
-            self.tell(Event::SourceForgot);
+            self.tell(Event::SourceForgot(Loss::ServerAway));
         }
     }
 

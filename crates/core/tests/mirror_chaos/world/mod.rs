@@ -387,7 +387,10 @@ impl World {
                 self.begin(Effect::Commit, vec![]);
                 self.meddle_beneath_the_commit();
             }
-            Action::Ended(end) => self.ended = Some(end),
+            Action::Ended(end) => {
+                self.ended = Some(end);
+                self.leaves_what_is_owed();
+            }
         }
     }
 

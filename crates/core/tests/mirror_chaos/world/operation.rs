@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
+use sterna_core::durability::Loss;
 use sterna_core::mirror::{
-    Commit, Event, Fault, Job, JobKind, JobOutcome, RequestId, RequestKind,
+    Commit, Event, FLUSH_TIMEOUT, Fault, Job, JobKind, JobOutcome, MirrorEnd, RequestId,
+    RequestKind,
 };
 
 use super::World;
-use crate::images::{Flush, Side, blocks_of, ranges};
+use crate::images::{Flush, Side, SourceFlush, blocks_of, ranges};
 use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::setup::BLOCK;
@@ -25,14 +27,14 @@ const ON_DESTINATION: u64 = 1 << 32;
 pub(super) enum Effect {
     Read { id: RequestId, on: Side },
     Write { id: RequestId, on: Side },
-    Flush { id: RequestId },
+    Flush { id: RequestId, flush: SourceFlush },
     CopyRead { job: Job, data: BTreeMap<u64, u64> },
     CopyWrite { job: Job, data: BTreeMap<u64, u64> },
     Scan { job: Job, holes: Vec<u64> },
     Probe { job: Job },
     Compare { job: Job, seen: BTreeMap<u64, [Option<u64>; 2]> },
     FlushDestination(Flush),
-    FlushSource,
+    FlushSource(SourceFlush),
     Prepare,
     Seal,
     Commit,
@@ -60,7 +62,7 @@ impl Effect {
             Effect::Compare { .. } if random.one_in(2) => Some(Side::Source),
             Effect::Write { on: Side::Source, .. }
             | Effect::CopyRead { .. }
-            | Effect::FlushSource => Some(Side::Source),
+            | Effect::FlushSource(_) => Some(Side::Source),
             Effect::Read { .. }
             | Effect::Flush { .. }
             | Effect::Scan { .. }
@@ -127,7 +129,9 @@ impl World {
         let blocks = request.blocks.clone().collect();
         let effect = match (request.kind, on) {
             (RequestKind::Write, _) => Effect::Write { id, on },
-            (RequestKind::Flush, Side::Source) => Effect::Flush { id },
+            (RequestKind::Flush, Side::Source) => {
+                Effect::Flush { id, flush: self.images.source_flush_begins() }
+            }
             _ => Effect::Read { id, on },
         };
         self.begin(effect, blocks);
@@ -192,6 +196,9 @@ impl World {
             }
             if destination && self.random.one_in(self.setup.hangs) {
                 delay += 30_000_000_000;
+            }
+            if matches!(effect, Effect::Flush { .. } | Effect::FlushSource(_)) {
+                delay += self.source_flush_takes();
             }
             let commits = matches!(effect, Effect::Commit);
             if commits && self.random.one_in(self.setup.slow_commits) {
@@ -300,9 +307,9 @@ impl World {
         match effect {
             Effect::Read { id, on: Side::Source }
             | Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
-            Effect::Flush { id } => {
-                self.source_is_flushed();
-                self.source_done(id, !fails);
+            Effect::Flush { id, flush } => {
+                let ok = self.source_is_flushed(&flush) && !fails;
+                self.source_done(id, ok);
             }
             Effect::Write { id, on: Side::Destination } => {
                 self.tell(Event::DestinationDone { id, result });
@@ -339,9 +346,9 @@ impl World {
                 self.job_done(job, JobOutcome::Compared { differing, read });
             }
             Effect::FlushDestination(flush) => self.flush_done(&flush, result),
-            Effect::FlushSource => {
-                self.source_is_flushed();
-                self.tell(Event::SourceFlushed);
+            Effect::FlushSource(flush) => {
+                let ok = self.source_is_flushed(&flush) && !fails;
+                self.tell(Event::SourceFlushed(ok));
             }
             Effect::Prepare => {
                 let takes = Nanos(self.random.below(30_000_000));
@@ -358,24 +365,50 @@ impl World {
         }
     }
 
-    /// A flush of the source has ended: it tells of what was dropped.
-    fn source_is_flushed(&mut self) {
-        let dropped = self.images.dropped();
+    /// A flush of the source has ended: it tells of what was dropped, and clients look at what
+    /// is there. Says whether it told of nothing.
+    fn source_is_flushed(&mut self, flush: &SourceFlush) -> bool {
+        if self.ended == Some(MirrorEnd::Completed) {
+            return true; // The disk has left it.
+        }
+        let dropped = self.images.source_flush_ends(flush, &mut self.random);
         for (block, value) in &dropped {
-            self.guest.gives_up_block(self.clock, *block, *value);
+            self.guest.finds_instead(self.clock, *block, *value);
         }
-        self.images.source_is_flushed();
         if !dropped.is_empty() {
-            self.tell(Event::SourceForgot);
+            self.tell(Event::SourceForgot(Loss::FlushFailed));
         }
+        dropped.is_empty()
+    }
+
+    /// What was lost while the source failed each flush was not compared. The driver tells
+    /// clients once more: a block holds what the source has, or what its copy has.
+    pub(super) fn leaves_what_is_owed(&mut self) {
+        if self.mirror.owes_comparison() {
+            for block in 0..self.setup.blocks {
+                let copied = self.images.destination[block as usize];
+                if self.images.source[block as usize] != copied {
+                    self.guest.gives_up_block(self.clock, block, copied);
+                }
+            }
+        }
+    }
+
+    /// How much longer than usual a flush of the source takes.
+    fn source_flush_takes(&mut self) -> u64 {
+        let slow =
+            if self.setup.source_slow { self.random.below(300_000_000) } else { 0 };
+        let hangs = self.random.one_in(self.setup.source_hangs);
+        slow + if hangs { FLUSH_TIMEOUT.0 + 80_000_000_000 } else { 0 }
     }
 
     /// The source is to be flushed before the switch-over.
     pub(super) fn flush_source(&mut self) {
         if self.setup.mistake == Some(Mistake::SourceNotFlushed) {
-            self.later.push(Event::SourceFlushed);
+            self.later.push(Event::SourceFlushed(true));
         } else {
-            self.begin(Effect::FlushSource, vec![]);
+            let flush = self.images.source_flush_begins();
+            self.begin(Effect::FlushSource(flush), vec![]);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::descriptors::Way;
+use super::outstanding::Mark;
 use crate::buffer::{Slice, UNIT};
 use crate::image::{Done, Extent, ImageOp, Ticket};
 use crate::io::Errno;
@@ -17,29 +19,8 @@ pub(super) struct Flight {
     pub(super) way: Way,
     /// It leaves something in the page cache.
     pub(super) dirties: bool,
-    /// It leaves something in a cache, of whatever machine, until a flush.
-    pub(super) lingers: bool,
-    /// When it began: what a flush covers, and whether something was outstanding.
-    pub(super) covers: u64,
-    pub(super) outstanding: bool,
-}
-
-/// How the bytes of an operation that changes some get to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// As all of the image's do.
-    Usual,
-    /// Through the page cache, though the image is direct.
-    Cached,
-    /// Its edges through the page cache, and all else directly.
-    Both,
-}
-
-impl Way {
-    /// Whether two may be under way in the same pages.
-    pub(super) fn goes_with(self, other: Way) -> bool {
-        self == other && self != Way::Both
-    }
+    /// How it stands in the accounts of what is not durable.
+    pub(super) mark: Mark,
 }
 
 /// What the kernel is doing for an operation.
@@ -74,10 +55,6 @@ pub(super) fn pages(op: &ImageOp) -> Option<(u64, u64)> {
 
 pub(super) fn pages_meet((first, end): (u64, u64), other: &ImageOp) -> bool {
     pages(other).is_some_and(|(f, e)| first < e && f < end)
-}
-
-pub(super) fn is_aligned(align: u32, offset: u64, buf: &Slice) -> bool {
-    offset & (u64::from(align) - 1) == 0 && buf.is_aligned(align)
 }
 
 /// What is left of a transfer.

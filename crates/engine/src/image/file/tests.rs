@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
-use crate::buffer::Pool;
+use crate::buffer::{Pool, Slice};
 use crate::io::{Io, Token};
 use crate::qos::Qos;
 
@@ -55,6 +55,8 @@ struct Rig {
     flush_fails: Arc<Mutex<Option<i32>>>,
     flushes: Arc<AtomicUsize>,
     buffer: Slice,
+    /// How often the image had something to tell.
+    news: u64,
 }
 
 /// An image of which direct operations are multiples of `align`, if it has any.
@@ -64,6 +66,15 @@ fn rig(align: Option<u32>) -> Rig {
 
 /// The same; `direct_is_stored` as the file system has it.
 fn rig_on(align: Option<u32>, direct_is_stored: bool) -> Rig {
+    let mut rig = rig_as_opened(align, direct_is_stored);
+    // What a process before may have left is written.
+    assert!(rig.call(ImageOp::Flush).is_ok());
+    rig.flushes.store(0, Ordering::Relaxed);
+    rig
+}
+
+/// The same, with no flush yet.
+fn rig_as_opened(align: Option<u32>, direct_is_stored: bool) -> Rig {
     let kernel = Kernel::default();
     let flush_fails = Arc::clone(&kernel.flush_fails);
     let flushes = Arc::clone(&kernel.flushes);
@@ -89,20 +100,26 @@ fn rig_on(align: Option<u32>, direct_is_stored: bool) -> Rig {
     };
     let id = ImageId { disk: 1, image: 2 };
     let image = Box::new(OpenedFile(files)).start(&mut cx, id);
-    Rig { cx, image, flush_fails, flushes, buffer }
+    Rig { cx, image, flush_fails, flushes, buffer, news: 0 }
 }
 
 impl Rig {
     fn call(&mut self, op: ImageOp) -> ImageResult {
         self.image.submit(&mut self.cx, Ticket { disk: 1, id: 1 }, op);
-        while self.cx.finished.is_empty() {
+        loop {
+            let finished = std::mem::take(&mut self.cx.finished);
+            for (ticket, result) in finished {
+                match ticket.id {
+                    Ticket::NEWS => self.news += 1,
+                    _ => return result,
+                }
+            }
             let mut completions = Vec::new();
             self.cx.io.wait(None, &mut completions);
             for completion in completions {
                 self.image.completed(&mut self.cx, completion);
             }
         }
-        self.cx.finished.remove(0).1
     }
 
     /// That many flushes at once: what became of each.
@@ -120,6 +137,7 @@ impl Rig {
             }
         }
         let mut answers = std::mem::take(&mut self.cx.finished);
+        answers.retain(|(ticket, _)| ticket.id != Ticket::NEWS);
         answers.sort_by_key(|(ticket, _)| ticket.id);
         assert_eq!(answers.len() as u64, count);
         answers.into_iter().map(|(_, result)| result).collect()
@@ -169,10 +187,31 @@ fn what_was_flushed_before_is_not_lost() {
 }
 
 #[test]
-fn a_flush_of_direct_writes_can_be_tried_again() {
+fn the_first_flush_tells_of_pages_that_a_process_before_has_left() {
+    for align in [None, Some(4096)] {
+        let mut rig = rig_as_opened(align, true);
+        assert!(rig.failing_flush_loses());
+    }
+}
+
+#[test]
+fn a_device_that_fails_a_flush_may_have_dropped_direct_writes_and_says_so_once() {
+    let mut rig = rig(Some(4096));
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.image.has_forgotten().is_none(), "nothing was written");
+    assert!(rig.write(0, 8192, false).is_ok());
+    assert!(!rig.failing_flush_loses(), "later flushes are believed");
+    assert_eq!(rig.image.has_forgotten(), Some(Loss::FlushFailed));
+    assert_eq!((rig.image.has_forgotten(), rig.news), (None, 1));
+    assert!(rig.call(ImageOp::Flush).is_ok());
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.image.has_forgotten().is_none(), "all was flushed");
+}
+
+#[test]
+fn pages_among_direct_writes_make_a_failed_flush_final() {
     let mut rig = rig(Some(4096));
     assert!(rig.write(0, 8192, false).is_ok());
-    assert!(!rig.failing_flush_loses());
     // One write that the device does not take as it is goes through the cache.
     assert!(rig.write(512, 512, false).is_ok());
     assert!(rig.write(0, 8192, true).is_ok());
@@ -212,11 +251,13 @@ fn direct_writes_that_a_server_may_cache_are_lost_when_their_flush_fails() {
 
 #[test]
 fn a_direct_write_with_fua_that_a_server_fails_takes_earlier_writes_with_it() {
-    for (is_stored, before, errno, loses) in [
-        (false, true, libc::EIO, true),
-        (false, true, libc::ENOSPC, false),
-        (false, false, libc::EIO, false),
-        (true, true, libc::EIO, false),
+    for (is_stored, before, errno, loses, forgets) in [
+        (false, true, libc::EIO, true, false),
+        (false, true, libc::ENOSPC, false, false),
+        (false, false, libc::EIO, false, false),
+        (true, true, libc::EIO, false, true),
+        (true, true, libc::ENOSPC, false, false),
+        (true, false, libc::EIO, false, false),
     ] {
         let mut rig = rig_on(Some(4096), is_stored);
         if before {
@@ -225,6 +266,8 @@ fn a_direct_write_with_fua_that_a_server_fails_takes_earlier_writes_with_it() {
         *rig.flush_fails.lock().unwrap() = Some(errno);
         assert_eq!(rig.write(8192, 4096, true), Err(Errno(errno)));
         assert_eq!(rig.image.has_lost(), loses, "{is_stored} {before} {errno}");
+        let forgot = rig.image.has_forgotten().is_some();
+        assert_eq!(forgot, forgets, "{is_stored} {before} {errno}");
     }
 }
 

@@ -24,13 +24,13 @@
 //! the server says itself that it is going.
 //!
 //! **What the server may have forgotten** is decided by [`sterna_core::durability`]: writes
-//! count where they were answered, part by part; a flush goes to each connection whose
-//! writes no other flush would certainly cover; and a connection that is lost with
-//! unflushed writes makes `has_forgotten` true, and news, before any flush is answered
-//! that was under way. So does a flush that the server fails while writes are unflushed: its
-//! next flush may succeed although the server has dropped them. A server that takes no flush
-//! has promised nothing: there each lost connection that has written counts. Whether there are such writes is kept in the
-//! disk's account ([`crate::account`]) for the daemon after this one.
+//! count where they were answered, part by part; a flush goes to each connection whose writes
+//! no other flush would certainly cover; and a connection that is lost with unflushed writes
+//! makes `has_forgotten` true, and news, before any flush is answered that was under way. So
+//! does a flush that the server fails while writes are unflushed: its next flush may succeed
+//! although the server has dropped them. A server that takes no flush has promised nothing:
+//! there each lost connection that has written counts. Whether there are such writes is kept
+//! in the disk's account ([`crate::account`]) for the daemon after this one.
 //!
 //! **Leaving.** A server may drop with its connections what was not flushed. So the image
 //! that is a disk's truth is flushed before it is closed ([`leave`]), for [`LEAVE_WITHIN`]

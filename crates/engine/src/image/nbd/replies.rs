@@ -207,7 +207,8 @@ impl NbdImage {
     fn has_dropped(&mut self, cx: &mut Cx) {
         self.look_no_more(cx);
         self.witnesses.lost();
-        self.forgotten = Some(Loss::FlushFailed);
+        // Not in the place of a loss that nobody has heard of yet.
+        self.forgotten.get_or_insert(Loss::FlushFailed);
         tracing::warn!(
             uri = %self.uri,
             "the NBD server failed a flush, and may have dropped writes that it had answered"

@@ -48,6 +48,8 @@ pub(super) struct Away {
     /// When it was last noted that something may have been written to either image, and to
     /// this one.
     noted: [Nanos; 2],
+    /// It is noted that the two sides are still to be compared.
+    owes: bool,
 }
 
 impl Away {
@@ -61,6 +63,7 @@ impl Away {
             memory: None,
             copied,
             noted,
+            owes: false,
         }
     }
 
@@ -119,6 +122,8 @@ impl MirrorDriver {
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));
         self.mirror.map().note_destination(found.origin);
+        self.away.owes = false;
+        self.note_what_is_owed();
         self.note_copy(cx); // Opening it may have changed it.
     }
 
@@ -149,6 +154,19 @@ impl MirrorDriver {
                 migration,
                 "the destination is closed until the migration continues"
             );
+        }
+    }
+
+    /// Notes in the map's file whether the two sides are still to be compared: a daemon after
+    /// this one does so if it cannot tell which destination that was.
+    pub(super) fn note_what_is_owed(&mut self) {
+        let owes = self.mirror.owes_comparison();
+        if std::mem::replace(&mut self.away.owes, owes) != owes && !self.away.left {
+            let origin = match owes {
+                true => Origin { size: 0, ..self.away.origin },
+                false => self.away.origin,
+            };
+            self.mirror.map().note_destination(origin);
         }
     }
 

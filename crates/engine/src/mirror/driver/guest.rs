@@ -8,7 +8,7 @@
 //! to a paused mirror (which sends nothing to the destination), as if they had
 //! just come; only then it resumes.
 
-use sterna_core::mirror::{Event, Request, RequestId};
+use sterna_core::mirror::{Event, Request, RequestId, RequestKind};
 
 use super::{MirrorDriver, Own};
 use crate::disk::Core;
@@ -19,6 +19,7 @@ use crate::mirror::translate::{describe, number};
 /// What is known of a guest's request that has been told to the mirror.
 pub(super) struct Told {
     id: RequestId,
+    is_flush: bool,
     /// Its connection uses the buffer again as soon as the disk lets go of it.
     reused: bool,
     /// The loan pool keeps it until there is memory for it.
@@ -44,7 +45,9 @@ impl MirrorDriver {
         self.count = self.count.wrapping_add(1);
         let id = RequestId(u64::from(self.count) << 32 | u64::from(number));
         let reused = matches!(op, ImageOp::Write { buf, .. } if !buf.is_unique());
-        self.told.insert(number, Told { id, reused, postponed: false, result: None });
+        let is_flush = kind == RequestKind::Flush;
+        let told = Told { id, is_flush, reused, postponed: false, result: None };
+        self.told.insert(number, told);
         Some(Request { id, kind, range })
     }
 
@@ -139,15 +142,16 @@ impl MirrorDriver {
         number: u32,
         result: ImageResult,
     ) {
-        // Before the disk looks, which would not tell the mirror; and also after the commit: the
-        // disk has another image then, and asks only that one.
+        // Before the disk looks, which would not tell the mirror.
         self.look_for_loss(core, cx);
         // A request that went to the destination alone has no name here.
         let Some(told) = self.told.get_mut(&number) else {
             core.answer(cx, number, result);
             return;
         };
-        let (id, ok) = (told.id, result.is_ok());
+        let id = told.id;
+        // Where no flush is acknowledged any more, one that succeeds says nothing to clients.
+        let ok = result.is_ok() && (!told.is_flush || core.acknowledges_flushes());
         told.result = Some(result);
         self.tell(core, cx, Event::SourceDone { id, ok });
     }

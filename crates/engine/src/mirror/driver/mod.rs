@@ -92,8 +92,7 @@ pub(crate) struct MirrorDriver {
     later: VecDeque<Event>,
     asked: Vec<Asked>,
     ended: Option<MirrorEnd>,
-    /// The source's server has failed a flush, and has not succeeded in one of ours since.
-    source_fails_flushes: bool,
+    /// Nothing of ours is at the destination any more, which was given up.
     released: bool,
     away: Away,
 }
@@ -151,7 +150,6 @@ impl MirrorDriver {
             later: VecDeque::new(),
             asked: Vec::new(),
             ended: None,
-            source_fails_flushes: false,
             released: false,
             away,
         };
@@ -172,8 +170,8 @@ impl MirrorDriver {
     }
 
     /// The migration in figures.
-    pub(crate) fn progress(&self) -> Progress {
-        self.mirror.progress()
+    pub(crate) fn progress(&self, now: Nanos) -> Progress {
+        self.mirror.progress_at(now)
     }
 
     /// What somebody should know of the two images.
@@ -212,7 +210,8 @@ impl MirrorDriver {
         }
         self.set_alarm(core, cx);
         self.leave_if_astray(core, cx);
-        if self.ended.is_some() && self.is_idle() && !self.released {
+        self.note_what_is_owed();
+        if self.ended.is_some() && self.has_left_destination() && !self.released {
             self.released = true;
             core.close_image(cx, self.loser());
             self.send(MigrationEvent::Released(self.id));
@@ -227,8 +226,8 @@ impl MirrorDriver {
         (is != was).then_some(Event::GuestWaits(is))
     }
 
-    fn is_idle(&self) -> bool {
-        self.mirror.is_idle() && self.jobs.is_idle()
+    fn has_left_destination(&self) -> bool {
+        self.mirror.has_left_destination() && self.jobs.is_idle()
     }
 
     /// The image that is not the disk's after the end.
@@ -267,13 +266,18 @@ impl MirrorDriver {
             Action::Ended(end) => {
                 self.ended = Some(end);
                 match end {
-                    MirrorEnd::Completed => core.set_current(cx, self.destination),
+                    MirrorEnd::Completed => {
+                        core.set_current(cx, self.destination);
+                        if self.mirror.owes_comparison() {
+                            core.tell_of_loss(cx, Loss::FlushFailed);
+                        }
+                    }
                     MirrorEnd::Cancelled => {
                         core.give_up_copies(cx);
                         core.abort_image(cx, self.destination);
                     }
                 }
-                let (progress, findings) = (self.progress(), self.findings());
+                let (progress, findings) = (self.progress(cx.now), self.findings());
                 let last = Box::new((progress, findings));
                 self.send(MigrationEvent::Ended(self.id, end, last));
             }
@@ -359,26 +363,20 @@ impl MirrorDriver {
     /// lack; both are to hold the same after the switch-over as before.
     fn look_for_loss(&mut self, core: &mut Core, cx: &mut Cx) {
         if core.look_for_loss(cx, self.source) && self.ended.is_none() {
-            self.tell(core, cx, Event::SourceForgot);
+            self.tell(core, cx, Event::SourceForgot(Loss::FlushFailed));
         }
     }
 
     /// Something has happened to one of the images.
     fn look(&mut self, core: &mut Core, cx: &mut Cx) {
         if let Some(why) = core.has_forgotten(cx, self.source) {
-            let is_flush = why == Loss::FlushFailed;
-            // While no flush succeeds, clients are told each time, and a comparison each time
-            // would keep the disk there for ever.
-            if !(is_flush && self.source_fails_flushes) {
-                self.tell(core, cx, Event::SourceForgot);
-            }
-            self.source_fails_flushes |= is_flush;
+            self.tell(core, cx, Event::SourceForgot(why));
         }
         if core.has_forgotten(cx, self.destination).is_some() {
             self.tell(core, cx, Event::DestinationForgot);
         }
         if core.has_gone_back(cx, self.source) {
-            self.tell(core, cx, Event::SourceForgot);
+            self.tell(core, cx, Event::SourceForgot(Loss::WentBack));
         }
         if core.has_gone_back(cx, self.destination) {
             self.tell(core, cx, Event::Doubted(Doubt::Everything));
@@ -446,8 +444,8 @@ impl Driver for MirrorDriver {
             }
             Some(Own::SourceFlush) => {
                 self.look_for_loss(core, cx);
-                self.source_fails_flushes &= result.is_err();
-                self.tell(core, cx, Event::SourceFlushed);
+                let ok = result.is_ok() && core.acknowledges_flushes();
+                self.tell(core, cx, Event::SourceFlushed(ok));
             }
             None => {}
         }
@@ -466,7 +464,8 @@ impl Driver for MirrorDriver {
     }
 
     fn active(&self) -> bool {
-        !self.released
+        // An answer that comes late must not meet the tickets of the next driver.
+        !(self.released && self.mirror.is_idle())
     }
 
     fn as_any(&mut self) -> &mut dyn Any {

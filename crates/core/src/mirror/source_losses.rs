@@ -1,0 +1,86 @@
+//! When a source that has lost writes is compared with its copy.
+//!
+//! What a cache before the source has dropped the copy may have, or lack. Clients are told by
+//! a flush that fails; they look at what the source holds, and go on from there once a flush
+//! succeeds. So both sides have to hold the same by then, and stay so through the switch-over.
+//!
+//! **A source that fails each flush** is compared at the first one only: a comparison each
+//! time would keep the disk for ever on storage that it is to leave. What was lost later is
+//! *owed*: it is compared when a flush succeeds. If none does until the switch-over, each
+//! client is to be told once more after it: whatever it has seen since its last failed flush
+//! was the source's. The same holds for a loss that comes to light while the commit is under
+//! way.
+//!
+//! The driver notes in the map's file that something is owed, so that a daemon after this one
+//! compares.
+
+use crate::durability::Loss;
+
+/// What of the source's losses was not compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SourceLosses {
+    /// A flush has failed, and none has succeeded since.
+    fails: bool,
+    /// Something was lost since the last comparison was asked for.
+    owed: bool,
+}
+
+impl SourceLosses {
+    /// The source may have lost writes. Says whether it is to be compared now.
+    pub(super) fn lost(&mut self, why: Loss) -> bool {
+        let failed_before = self.fails;
+        self.fails |= why == Loss::FlushFailed;
+        self.owed = failed_before && why == Loss::FlushFailed;
+        !self.owed
+    }
+
+    /// A comparison can no longer be made before the commit.
+    pub(super) fn owe(&mut self) {
+        self.owed = true;
+    }
+
+    /// The source has carried out a flush, whoever asked for it, or could not. Says whether it
+    /// is to be compared now.
+    pub(super) fn flushed(&mut self, ok: bool) -> bool {
+        self.fails &= !ok;
+        ok && std::mem::take(&mut self.owed)
+    }
+
+    /// Whether a comparison is still owed.
+    pub(super) fn owes(&self) -> bool {
+        self.owed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_fails_each_flush_is_compared_once_and_owes_the_rest() {
+        let mut losses = SourceLosses::default();
+        assert!(losses.lost(Loss::FlushFailed));
+        assert!(!losses.flushed(false) && !losses.owes());
+        assert!(!losses.lost(Loss::FlushFailed));
+        assert!(!losses.flushed(false) && losses.owes());
+        assert!(losses.flushed(true), "clients go on from here");
+        assert!(!losses.owes() && !losses.flushed(true));
+    }
+
+    #[test]
+    fn after_a_flush_that_succeeds_the_next_loss_is_compared() {
+        let mut losses = SourceLosses::default();
+        for _ in 0..3 {
+            assert!(losses.lost(Loss::FlushFailed));
+            assert!(!losses.flushed(true));
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_away_is_compared_also_while_flushes_fail() {
+        let mut losses = SourceLosses::default();
+        losses.lost(Loss::FlushFailed);
+        losses.lost(Loss::FlushFailed);
+        assert!(losses.lost(Loss::ServerAway) && !losses.owes());
+    }
+}
