@@ -33,9 +33,9 @@
 //! # What cannot be told
 //!
 //! A disk of zeroes, or with fewer than [`FEWEST`] stretches of data among those that were
-//! looked at; a disk that is rewritten as a whole in the minutes before a kill; two clones that
-//! differ in fewer than [`CONTESTED`] of these, or were in use until a kill; and an older state of the right disk: most
-//! stretches are equal there.
+//! looked at; a disk that is rewritten as a whole in the minutes before a kill; two clones
+//! that differ in fewer than [`CONTESTED`] of these, or were in use until a kill; and an older
+//! state of the right disk: most stretches are equal there.
 
 use crate::Nanos;
 use crate::dice::Dice;

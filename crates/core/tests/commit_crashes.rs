@@ -12,13 +12,14 @@
 //! no source that was freed.
 //!
 //! **Where the model is kinder than the world.** A record that was written durably is there
-//! until it is overwritten or removed: no medium loses it later, and no directory loses a
-//! name that was made durable. A write that was refused for want of room is not on its way to
-//! the medium any more; each other one that failed may be, though the record is read as it was
-//! before, until a later write is durable. A record that cannot be read is no other one later. A record is of this switch-over, or of one that
-//! has nothing to do with it: what its bytes say is `commit::record`'s own test. SQLite keeps
-//! what it has made durable. That fences are durable, and which image a recovery without a
-//! state takes, is not in here; nor are operators who edit files.
+//! until it is overwritten or removed: no medium loses it later, and no directory loses a name
+//! that was made durable. A write that was refused for want of room is not on its way to the
+//! medium any more; each other one that failed may be, though the record is read as it was
+//! before, until a later write is durable. A record that cannot be read is no other one later.
+//! A record is of this switch-over, or of one that has nothing to do with it: what its bytes
+//! say is `commit::record`'s own test. SQLite keeps what it has made durable. That fences are
+//! durable, and which image a recovery without a state takes, is not in here; nor are
+//! operators who edit files.
 
 use std::collections::HashSet;
 

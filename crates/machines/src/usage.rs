@@ -33,7 +33,8 @@ impl VmMigrationFacts {
 pub(crate) type Seen = Result<(Usage, VmMigrationFacts), String>;
 
 impl Machines {
-    /// What each of these VMs takes and what decides whether it can migrate, or why it cannot be asked.
+    /// What each of these VMs takes and what decides whether it can migrate, or why it cannot
+    /// be asked.
     pub fn usages(&self, records: &[VmRecord]) -> Vec<(String, Seen)> {
         let asked = self.vms.ask_all(records, |link| async move {
             let asked = async {

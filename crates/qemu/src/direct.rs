@@ -1,8 +1,8 @@
 //! A VM that is asked over QMP.
 //!
-//! The copy is `blockdev-mirror`, from the disk's root node to a node of our own: a
-//! format over a file, or an export of an NBD server, named after the copy. When it is
-//! complete, QEMU puts our node where the old one was; the old ones are then dropped as far as they are named
+//! The copy is `blockdev-mirror`, from the disk's root node to a node of our own: a format
+//! over a file, or an export of an NBD server, named after the copy. When it is complete, QEMU
+//! puts our node where the old one was; the old ones are then dropped as far as they are named
 //! (those that are not, QEMU drops by itself).
 //!
 //! **Thin.** Our nodes discard (`unmap`), so that QEMU zeroes the destination by making

@@ -3,8 +3,8 @@
 //! **A socket's name is not the socket.** Whoever binds to a name takes it from who had it,
 //! and leaves it to nobody when he ends, or takes it with him: a second QEMU that is started
 //! with the first one's monitor by mistake does so, as soon as it finds the image locked. The
-//! first one runs on, and cannot be connected to any more. So that nobody is found by a name says that QEMU
-//! has ended only if nobody listens at a socket that was bound to it.
+//! first one runs on, and cannot be connected to any more. So that nobody is found by a name
+//! says that QEMU has ended only if nobody listens at a socket that was bound to it.
 //!
 //! The kernel lists the sockets of a network namespace by the names that they were bound to.
 //! A name that begins in QEMU's own directory says nothing there without its process, and

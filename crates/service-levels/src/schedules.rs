@@ -27,9 +27,9 @@ pub fn switching(levels: &Arc<ServiceLevels>) -> Task {
 }
 
 impl ServiceLevels {
-    /// Puts in force what holds now; gives how long it does. The store is asked only if
-    /// the snapshot is stale, or a migration has ended with which a policy ends: it may hang, and with it whoever
-    /// changes the snapshot, and schedules go on.
+    /// Puts in force what holds now; gives how long it does. The store is asked only if the
+    /// snapshot is stale, or a migration has ended with which a policy ends: it may hang, and
+    /// with it whoever changes the snapshot, and schedules go on.
     pub fn switch_policies(&self) -> Option<Duration> {
         let change = self.enforce();
         if !self.may_have_ended() && !self.service.is_stale.load(Relaxed) {

@@ -12,8 +12,9 @@
 //! - `committed`: the other QEMU has all of it, and may have been told to run it. The one
 //!   that it left may not run it any more.
 //!
-//! From `committed` it is taken back only where the other QEMU has not run it, or the one
-//! that it left does. `lost` is one of which nobody knows where the guest is, or that is in neither.
+//! From `committed` it is taken back only where the other QEMU has not run it, or the one that
+//! it left does. `lost` is one of which nobody knows where the guest is, or that is in
+//! neither.
 //!
 //! Transfers that have not ended are read with the registry, and changed with it.
 

@@ -9,9 +9,10 @@
 //! **Failure cases.** A write that fails leaves the file as it was if that is what is read
 //! afterwards, and if the file system has refused the write because it has no room, or takes
 //! no writes. After any other error nobody knows: on a server (NFS, FUSE) a write that was not
-//! answered may come to the medium later, though the file is read as it was. A file that is damaged, or of a version that is not known, says nothing,
-//! and the source is the truth: a switch-over by a newer Sterna is not taken up by an older
-//! one (whose database refuses before).
+//! answered may come to the medium later, though the file is read as it was. A file that is
+//! damaged, or of a version that is not known, says nothing, and the source is the truth: a
+//! switch-over by a newer Sterna is not taken up by an older one (whose database refuses
+//! before).
 
 use std::fs::{File, OpenOptions};
 use std::io;

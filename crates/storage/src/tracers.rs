@@ -21,10 +21,11 @@
 //! **Failures.** If one cannot be written, those that were are taken back at once, if need be
 //! over another connection; if a place answers too late, so that nobody waits for it any more,
 //! whoever writes there writes no more, and takes back what it has written. Until then nothing
-//! else is put on the place: its next visit waits for the last one, or is refused. A tracer that
-//! cannot be taken back keeps none of the others there, and the log says where it is. A daemon
-//! that is killed while tracers are out leaves them in a place that nobody uses. If that is a disk's place after all, 4 KiB that were zeroes are not
-//! any more: that takes a kill within these milliseconds, and two addresses of one place.
+//! else is put on the place: its next visit waits for the last one, or is refused. A tracer
+//! that cannot be taken back keeps none of the others there, and the log says where it is. A
+//! daemon that is killed while tracers are out leaves them in a place that nobody uses. If
+//! that is a disk's place after all, 4 KiB that were zeroes are not any more: that takes a
+//! kill within these milliseconds, and two addresses of one place.
 //!
 //! **Known gap.** Whoever takes a tracer back reads it first, and writes zeroes then. What
 //! somebody else writes there between the two is lost; that takes two addresses of one place,

@@ -1,7 +1,8 @@
 //! Manners that a compiler does not check.
 //!
 //! - A file has at most 800 lines; over 500 it is reported.
-//! - A function has at most 70 lines: it fits a screen.
+//! - A function has at most 70 lines: it fits a screen. A line of a comment has at most 100
+//!   characters, if it is no row of a table and has no link.
 //! - Nothing is left for later in a comment.
 //! - `core` decides and does nothing else: no clock, thread, file, socket,
 //!   process, environment or randomness of its own.
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 const HARD_LIMIT: usize = 800;
 const SOFT_LIMIT: usize = 500;
 const FUNCTION_LIMIT: usize = 70;
+const COMMENT_LIMIT: usize = 100;
 
 /// What `core` may not name. (Its property tests may; they are in `tests/`.)
 const FOREIGN_TO_CORE: [&str; 12] = [
@@ -141,6 +143,21 @@ fn functions_fit_a_screen() {
                     "{}:{line}: a function of {length} lines, {FUNCTION_LIMIT} at most",
                     source.path
                 ));
+            }
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn comments_fit_a_screen() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        for (index, line) in source.text.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            let may = line.contains('|') || line.contains("://");
+            if is_comment && !may && line.chars().count() > COMMENT_LIMIT {
+                wrong.push(format!("{}:{}: {}", source.path, index + 1, line.trim()));
             }
         }
     }

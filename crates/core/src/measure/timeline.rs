@@ -1,10 +1,10 @@
 //! What a disk, a class or a datastore did in the last day, in bounded memory.
 //!
-//! Five rows of windows ([`ROWS`]): of 100 ms, 1 s, 10 s, 60 s and a quarter of an hour. Each row is made of whole
-//! windows of the one before, which close at multiples of their length, and holds the
-//! last ones. Of a closed window only scalars are left (`slot`). The windows that are
-//! still open are whole, with their histograms, since the quantiles of several windows
-//! cannot be had from those of each.
+//! Five rows of windows ([`ROWS`]): of 100 ms, 1 s, 10 s, 60 s and a quarter of an hour. Each
+//! row is made of whole windows of the one before, which close at multiples of their length,
+//! and holds the last ones. Of a closed window only scalars are left (`slot`). The windows
+//! that are still open are whole, with their histograms, since the quantiles of several
+//! windows cannot be had from those of each.
 //!
 //! Where nothing happened there is no window. So a timeline that is never pushed to
 //! costs nothing, and one is at most [`Timeline::MEMORY_MAX`] bytes.

@@ -221,8 +221,9 @@ impl Share {
 /// Bytes per second that a guard has a copy do beside an application that keeps this part
 /// of its requests, from a source that could be read at so many.
 ///
-/// In a trial it has a part of the source's time, and requests take `1 / (1 - part)` times
-/// as long: no more than twice as long, if the application reads. What that loses it /// how much of the time trials have.
+/// In a trial it has a part of the source's time, and requests take `1 / (1 - part)` times as
+/// long: no more than twice as long, if the application reads. What that loses it /// how much
+/// of the time trials have.
 fn beside_trials(work: &Work, keep: f64, source: f64) -> f64 {
     let most = if work.writes < 1.0 { 1.0 - 1.0 / (1.0 + outlook::SLOWER) } else { 1.0 };
     let rate = (source * most).min(outlook::BURST);

@@ -4,9 +4,9 @@
 //!
 //! The server is a model: runs that follow one another, a cache that ends with its run, and
 //! replies that still arrive from a run that has ended. It fails a flush now and then, drops
-//! what the flush should have made durable, and says nothing of that to the next one. The client does what an image on an
-//! NBD server does: it writes on any connection, sends flushes where it is told to, takes a
-//! lost connection's unanswered requests to another one.
+//! what the flush should have made durable, and says nothing of that to the next one. The
+//! client does what an image on an NBD server does: it writes on any connection, sends flushes
+//! where it is told to, takes a lost connection's unanswered requests to another one.
 
 #[path = "../random/mod.rs"]
 mod random;

@@ -7,8 +7,8 @@
 //! What must hold is checked where it could be broken: at each removal, at the word to
 //! switch over, at the verdict, and at the end, when the world has been calm for a while.
 //!
-//! `STERNA_CHAOS_SEED` runs one seed, and tells its story; `STERNA_CHAOS_CASES` says how many cases a
-//! test runs. A failure prints the seed.
+//! `STERNA_CHAOS_SEED` runs one seed, and tells its story; `STERNA_CHAOS_CASES` says how many
+//! cases a test runs. A failure prints the seed.
 
 mod driver;
 mod images;

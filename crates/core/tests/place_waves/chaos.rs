@@ -1,9 +1,10 @@
 //! The machine against any order of events, faults, wishes and crashes.
 //!
-//! The world knows what really became of each move. What must hold: at no time has a
-//! datastore more moves, or more bytes coming, than it may have; nothing begins before
-//! what it waits for, or on a workload that runs and is to be stopped; what is stopped is
-//! started again; what begins is what a look at all moves finds (`plain`); every move ends exactly once, and as it really did; and it ends.
+//! The world knows what really became of each move. What must hold: at no time has a datastore
+//! more moves, or more bytes coming, than it may have; nothing begins before what it waits
+//! for, or on a workload that runs and is to be stopped; what is stopped is started again;
+//! what begins is what a look at all moves finds (`plain`); every move ends exactly once, and
+//! as it really did; and it ends.
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{

@@ -8,8 +8,8 @@
 //! verdict, in the record after each step, and at the end, when the world has been calm for
 //! a while.
 //!
-//! `STERNA_CHAOS_SEED` runs one seed, and tells its story; `STERNA_CHAOS_CASES` says how many cases a
-//! test runs. A failure prints the seed.
+//! `STERNA_CHAOS_SEED` runs one seed, and tells its story; `STERNA_CHAOS_CASES` says how many
+//! cases a test runs. A failure prints the seed.
 
 mod driver;
 mod people;

@@ -1,11 +1,12 @@
 //! The words of an account, in memory that a kill leaves.
 //!
 //! The first is of what clients are still to be told: 0 nothing, 1 the server was away, 2 a
-//! daemon ended, 3 it is not known, 4 the server came back in an older state, 5 a flush failed.
-//! Each of the next 15 is a line: 0 where it is free, else bit 0 is set, bit 1 if writes are unflushed, bit 2 if
-//! the server's connections share one cache, and above them are 29 bits of the checksum of the
-//! server's address. The last one has the number of clients in its lower half, and in its
-//! upper half how many of them are still to be told; an earlier version had no such word.
+//! daemon ended, 3 it is not known, 4 the server came back in an older state, 5 a flush
+//! failed. Each of the next 15 is a line: 0 where it is free, else bit 0 is set, bit 1 if
+//! writes are unflushed, bit 2 if the server's connections share one cache, and above them are
+//! 29 bits of the checksum of the server's address. The last one has the number of clients in
+//! its lower half, and in its upper half how many of them are still to be told; an earlier
+//! version had no such word.
 //!
 //! A word has its value in its lower half, and in its upper half the crc32c of the account's
 //! generation (u64), the word's place (u64) and the value.

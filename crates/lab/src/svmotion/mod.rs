@@ -6,11 +6,11 @@
 //! of the guest: off, idle, under a low load and under a high one. What is asked is how
 //! long a migration takes, what the customers notice of it, and what it costs.
 //!
-//! With `--virtual` the same happens in virtual time, at the study's size: `virtual_run`
-//! runs it and compares, and `virtual_report` makes the report. For real, `plan` has the
-//! states, the ways and the sizes, `stage` the arrays, and the guest that a `machine`
-//! runs; `run` goes through the states, with `customers` in the store and a `watch` on
-//! all of it, and has QEMU's `mirror` move the disks, too, up to its `ending`. `outcome` says what follows of
+//! With `--virtual` the same happens in virtual time, at the study's size: `virtual_run` runs
+//! it and compares, and `virtual_report` makes the report. For real, `plan` has the states,
+//! the ways and the sizes, `stage` the arrays, and the guest that a `machine` runs; `run` goes
+//! through the states, with `customers` in the store and a `watch` on all of it, and has
+//! QEMU's `mirror` move the disks, too, up to its `ending`. `outcome` says what follows of
 //! each migration and `case` of its repeats, `verdicts` judges it, and `account` makes the
 //! report, with what was `published` beside it.
 

@@ -17,8 +17,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A machine with a raw disk `vda` of so many bytes, none of them zero; nothing, said so, where there
-    /// is no QEMU.
+    /// A machine with a raw disk `vda` of so many bytes, none of them zero; nothing, said so,
+    /// where there is no QEMU.
     pub(crate) fn start(size: u64) -> Option<Machine> {
         let dir = tempfile::tempdir().unwrap();
         let bytes = usize::try_from(size).unwrap();

@@ -3,8 +3,8 @@
 //! asked for before it is used again.
 //!
 //! A place is read on a visit of its own, at the side of the disk's clients: some 300 reads of
-//! 4 KiB, at most every half minute, and only while something is written. What is written is counted
-//! from before the first of these reads, so that nothing is left out.
+//! 4 KiB, at most every half minute, and only while something is written. What is written is
+//! counted from before the first of these reads, so that nothing is left out.
 //!
 //! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
 //! last fingerprint. If the state cannot be written, the next round tries it again. At the

@@ -1,8 +1,8 @@
 //! The samples: what disks, classes and datastores did, ten times a second.
 //!
-//! One thread (the sampler of `sterna_storage`) takes the windows of all disks from the engine and enters
-//! them here; whoever decides something ten times a second listens; whoever wants to
-//! know later asks for a span of the last day.
+//! One thread (the sampler of `sterna_storage`) takes the windows of all disks from the engine
+//! and enters them here; whoever decides something ten times a second listens; whoever wants
+//! to know later asks for a span of the last day.
 //!
 //! A class's window is its disks' joined, and that of the disks in none is another; the
 //! built-in class `migration` is what was copied. A datastore's is that of the disks whose

@@ -1,11 +1,11 @@
 //! Which disk goes where.
 //!
-//! The largest come first, as they have the least choice; a group that is to stay
-//! together is one piece, and if one of its disks stays where it is, all do. Each goes, of the datastores that have room for it below the
-//! bound, to the one that answers quickest with it, where that is known of all of them
-//! and the disk asks for something; else to the emptiest. So loads spread by what devices
-//! can do, and idle disks by room. A datastore that is one disk's gets the largest that
-//! fits: whoever names it wants it to be used.
+//! The largest come first, as they have the least choice; a group that is to stay together is
+//! one piece, and if one of its disks stays where it is, all do. Each goes, of the datastores
+//! that have room for it below the bound, to the one that answers quickest with it, where that
+//! is known of all of them and the disk asks for something; else to the emptiest. So loads
+//! spread by what devices can do, and idle disks by room. A datastore that is one disk's gets
+//! the largest that fits: whoever names it wants it to be used.
 
 use std::cmp::Reverse;
 

@@ -1,9 +1,10 @@
 //! A plan under way: which moves may begin now, and what becomes of those that did.
 //!
 //! Whoever runs it makes what a step has changed durable ([`PlanRun::tasks`],
-//! [`PlanRun::workloads`], [`PlanRun::closed`], [`PlanRun::wish`]) before it carries out the actions.
-//! After a crash it restores the machine from that, says what became of the moves that were
-//! under way, and gets the actions again that may have been lost ([`PlanRun::restore`]).
+//! [`PlanRun::workloads`], [`PlanRun::closed`], [`PlanRun::wish`]) before it carries out the
+//! actions. After a crash it restores the machine from that, says what became of the moves
+//! that were under way, and gets the actions again that may have been lost
+//! ([`PlanRun::restore`]).
 //!
 //! What becomes of moves that stand still is in `stalled`, of workloads in `workload`, and
 //! which move starts next in `next_start`.

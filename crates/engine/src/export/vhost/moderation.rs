@@ -10,12 +10,12 @@
 //! answers when none of its requests is under way any more, or when the oldest of them
 //! has lain there for a window.
 //!
-//! **How it is seen that a guest is slow.** Where a look finds several requests, the
-//! guest has made them since the look before: one took it that time by their number, or
-//! less. Fast guests need a few microseconds for each, emulated ones fifty and more. Only
-//! a look tells something that follows close upon another after which requests were under
-//! way: else the guest may have rested in between. During a spell requests lie and wait, so then a look can only show that the
-//! guest is fast after all, and ends the spell.
+//! **How it is seen that a guest is slow.** Where a look finds several requests, the guest has
+//! made them since the look before: one took it that time by their number, or less. Fast
+//! guests need a few microseconds for each, emulated ones fifty and more. Only a look tells
+//! something that follows close upon another after which requests were under way: else the
+//! guest may have rested in between. During a spell requests lie and wait, so then a look can
+//! only show that the guest is fast after all, and ends the spell.
 //!
 //! **Invariants.** Whoever has fewer than [`FEW`] requests under way at a time is never
 //! spared: one that waits for each answer does not wait for more than that. No answer is
