@@ -6,8 +6,17 @@ const BCACHEFS: u32 = 0xCA45_1A4E;
 const ZFS: u32 = 0x2FC1_2FC1;
 const NILFS: u32 = 0x3434;
 
+/// Kinds of which no two files share blocks.
+const EXT: u32 = 0xEF53;
+const TMPFS: u32 = 0x0102_1994;
+
 /// Whether a file system of this kind writes to new places, and so needs room for every
 /// write, also for the second one of a block.
 pub fn is_copied_on_write(kind: u32) -> bool {
     matches!(kind, BTRFS | BCACHEFS | ZFS | NILFS)
+}
+
+/// Whether a file system of this kind may let files share their blocks.
+pub fn may_share_blocks(kind: u32) -> bool {
+    !matches!(kind, EXT | TMPFS)
 }

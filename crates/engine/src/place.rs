@@ -25,14 +25,8 @@ const fn request(direction: libc::Ioctl, number: libc::Ioctl) -> libc::Ioctl {
 
 /// Whether the file or directory is on a file system that writes to new places.
 fn is_copied_on_write(file: &File) -> io::Result<bool> {
-    // SAFETY: all zeroes is a value of this plain structure.
-    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, and the kernel fills the structure.
-    if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut stat) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // The magic is 32 bits wide, whatever the field's type is.
-    Ok(file_system::is_copied_on_write(stat.f_type as u32))
+    // The kind is 32 bits wide, whatever the field's type is.
+    Ok(file_system::is_copied_on_write(rustix::fs::fstatfs(file)?.f_type as u32))
 }
 
 /// Has an empty file, or what will be made in a directory, overwritten in place where

@@ -4,7 +4,7 @@
 //! fill the datastore, and keep it full for all who are there, until it is given up.
 //! Plainly means by what is known. A thin image needs what the source takes, less what
 //! an old copy there has already; where that is not known, or where both are on one file
-//! system, which may let them share their blocks, the copy finds out. So it does when
+//! system that may let them share their blocks, the copy finds out. So it does when
 //! others take the room meanwhile: then the migration pauses.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Moves {
     ) -> Result<Option<u64>> {
         let from = self.storage.handle(&disk.datastore)?;
         let needs = match provision {
-            Provision::Thin if from.is_beside(to) => None,
+            Provision::Thin if from.may_share_blocks(to) => None,
             Provision::Thin => from.allocated(&disk.image, disk.size),
             Provision::Thick | Provision::ThickZeroed => Some(disk.size),
         };

@@ -96,9 +96,11 @@ impl StoreError {
 }
 
 /// What to do about a database that cannot be read any more.
-const DAMAGED: &str = "restore a backup of state.db, or begin with an empty state \
-    directory, add the datastores and `sterna disk recover`: see \"A damaged state \
-    database\" in docs/manual/files.md";
+const DAMAGED: &str = "look at the kernel's log first: if the file system of the state \
+    directory has failed, repair it and start the daemon again. If the file itself is \
+    damaged, restore a backup of state.db, or begin with an empty state directory, add the \
+    datastores and `sterna disk recover`: see \"A damaged state database\" in \
+    docs/manual/files.md";
 
 /// Whether the file itself is broken.
 fn is_damaged(error: &rusqlite::Error) -> bool {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_core::Mark;
+use sterna_core::{Mark, file_system};
 use sterna_engine::Budget;
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
 use sterna_os::lock;
@@ -370,12 +370,20 @@ impl DatastoreHandle {
         Ok(self.asker.ask(FIGURE, space))
     }
 
-    /// Whether its images and another's are on one file system, as far as they say so in
-    /// time.
-    pub fn is_beside(&self, other: &DatastoreHandle) -> bool {
+    /// Whether its images and another's may share blocks: they are on one file system, as far
+    /// as they say so in time, and it is not of a kind that cannot.
+    pub fn may_share_blocks(&self, other: &DatastoreHandle) -> bool {
         let file_system = |one: &DatastoreHandle| one.inode().map(|(device, _)| device);
         let mine = file_system(self);
-        mine.is_some() && mine == file_system(other)
+        mine.is_some() && mine == file_system(other) && self.has_shared_blocks()
+    }
+
+    fn has_shared_blocks(&self) -> bool {
+        let Some(directory) = self.record.location.directory() else { return false };
+        let directory = directory.to_owned();
+        let asked = self.asker.ask(FIGURE, move || rustix::fs::statfs(&directory));
+        let kind = asked.answer().and_then(Result::ok).map(|found| found.f_type as u32);
+        kind.is_none_or(file_system::may_share_blocks)
     }
 
     /// Whether both are one directory, by whatever paths, as far as they say so in time.

@@ -88,7 +88,8 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
             ),
             format!(
                 "start the server with the export that has the bytes of {name}; if its \
-                 contents were replaced on purpose, restart the daemon"
+                 contents were replaced on purpose, `sterna disk remove {name} \
+                 --keep-image`, then `sterna disk import`"
             ),
         ),
         TroubleKind::CannotFlush => (

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use sterna_tests::images::identical_files;
+use sterna_tests::images::{identical_files, write_image};
+use sterna_tests::places::TinyFs;
 use sterna_tests::programs::sterna;
 use sterna_tests::stage::files_in;
 use sterna_tests::wait::seconds;
@@ -410,6 +411,23 @@ fn a_move_that_does_not_fit_is_refused_before_anything_changes() {
     assert_eq!(stage.daemon.json("migration list"), serde_json::json!([]));
     // The size is no reason, only what is in it.
     stage.daemon.sterna("migrate empty --to tiny").ok();
+}
+
+#[test]
+fn a_move_within_a_file_system_that_shares_no_blocks_leaves_guests_their_room() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    let (file, mount) = (stage.scratch.path("fs.img"), stage.scratch.path("fs"));
+    let tiny = TinyFs::new(&file, &mount, 128 * MIB);
+    for name in ["from", "to"] {
+        fs::create_dir(tiny.dir().join(name)).expect("make a directory");
+        stage.datastore(name, tiny.dir().join(name).display());
+    }
+    let image = tiny.dir().join("from/a.raw");
+    write_image(&image, 96 * MIB, 72 * MIB);
+    let import = format!("disk import a --on from {}", image.display());
+    stage.daemon.sterna(&import).ok();
+    let does_not_fit = ["disk a takes", "datastore to has", "are missing", "make room"];
+    stage.daemon.sterna("migrate a --to to").fails_with(&does_not_fit);
 }
 
 #[test]

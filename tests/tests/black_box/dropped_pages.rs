@@ -1,12 +1,14 @@
-//! A source whose device takes no writes any more: the kernel drops the pages that it could
-//! not write, and tells the next flush. A move must not let that go unsaid.
+//! A source whose storage takes no writes any more: the kernel, or a device with a cache, drops
+//! what it could not write, and tells the next flush. Each client is to hear of it, also
+//! after a move.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 
+use rustix::fs::FallocateFlags;
 use sterna_tests::clients::{Clients, nbdsh};
-use sterna_tests::places::TinyFs;
+use sterna_tests::places::{Loop, TinyFs};
 use sterna_tests::programs::run;
 use sterna_tests::{MIB, Stage};
 
@@ -64,4 +66,40 @@ fn what_the_source_has_dropped_each_client_is_told_after_the_move() {
     assert_eq!(clients.go_on(), ["EIO", "ok", "EIO", "ok", "ok", "ok"]);
     let told = stage.daemon.warnings("disk d").pop().unwrap_or_default();
     assert!(told.contains("a flush of its image failed"), "{told}");
+}
+
+/// A loop device whose file is cached by the file system below.
+#[test]
+fn what_a_device_has_dropped_each_client_is_told() {
+    let needs = ["losetup", "mkfs.xfs", "/usr/bin/python3"];
+    for moves in [false, true] {
+        let Some(stage) = Stage::given_root(&needs) else { return };
+        let memory = Memory::new(&stage, 160 * MIB);
+        let file = memory.0.join("xfs");
+        let below = TinyFs::xfs(&file, &stage.scratch.path("below"), 320 * MIB);
+        let file = below.dir().join("device.img");
+        let allocated = File::create(&file).expect("create the device's file");
+        rustix::fs::fallocate(&allocated, FallocateFlags::empty(), 0, 4 * SIZE)
+            .expect("allocate the device's file");
+        let device = Loop::over(&file);
+        stage.datastore("device", device.device().display());
+        stage.daemon.sterna(&format!("disk create d --size {SIZE} --on device")).ok();
+        let uri = stage.daemon.uri("d");
+        nbdsh(&uri, "h.pwrite(b'-' * (4 << 20), 0); h.flush()");
+        memory.fill_up();
+        let clients = Clients::start(
+            &stage.scratch,
+            &uri,
+            "a, b = connect(), connect(); a.pwrite(b'x' * (1 << 20), 8 << 20)",
+            "flushes(a); flushes(b); flushes(connect())",
+        );
+        if moves {
+            let id = stage.daemon.migrate("d --to there");
+            stage.daemon.completed(id);
+        }
+        let told = ["EIO", "ok", "EIO", "ok", "ok", "ok"];
+        assert_eq!(clients.go_on(), told, "moves: {moves}");
+        let told = stage.daemon.warnings("disk d").pop().unwrap_or_default();
+        assert!(told.contains("a flush of its image failed"), "{told}");
+    }
 }
