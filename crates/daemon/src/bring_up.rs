@@ -100,12 +100,8 @@ impl Daemon {
         self.storage.attach_missing()
     }
 
-    /// Lets go on what waited for a datastore that is back.
+    /// Lets go on what waited for a datastore that is back, and looks what it has.
     fn see_to(self: &Arc<Self>, handle: &Arc<DatastoreHandle>) {
-        if let Err(error) = self.storage.look_for_rivals(handle) {
-            let datastore = handle.name();
-            tracing::warn!(datastore, %error, "cannot look for newer images of disks");
-        }
         // What waits for one that hangs goes on when it answers.
         if handle.is_back() && handle.must_answer().is_ok() {
             match self.moves.datastore_is_back(handle.name()) {
@@ -119,6 +115,11 @@ impl Daemon {
             }
         }
         handle.end_look();
+        // Afterwards: nothing that waits for the datastore waits for this, too.
+        if let Err(error) = self.storage.look_for_rivals(handle) {
+            let datastore = handle.name();
+            tracing::warn!(datastore, %error, "cannot look for newer images of disks");
+        }
     }
 
     /// Serves a disk, and lets its migration go on.

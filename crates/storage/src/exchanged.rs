@@ -22,7 +22,7 @@ use sterna_engine::sidecar::{Beside, Role};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::handle::{Answer, DatastoreHandle};
+use crate::handle::DatastoreHandle;
 use crate::newer::no_thread;
 
 /// How long a datastore may take to say what one sidecar says.
@@ -51,7 +51,7 @@ impl Storage {
         handles.retain(|handle| handle.is_shared());
         // All at once: several may be silent.
         let told: Vec<_> = handles.iter().map(DatastoreHandle::ask_sidecars).collect();
-        if told.iter().any(|told| told.has_no_thread) {
+        if told.iter().any(|told| told.has_no_thread()) {
             return Err(no_thread());
         }
         // A copy of its own sidecar says nothing of another image.
@@ -62,15 +62,14 @@ impl Storage {
         for (handle, told) in handles.iter().zip(told) {
             let is_here = handle.name() == disk.datastore;
             let is_own = |it: &&FoundSidecar| is_here && it.file == disk.image;
-            let (told, is_all) = match told.answer() {
-                Answer::All(told) => (told, true),
-                Answer::Part(told) => (told, false),
+            let answer = told.answer();
+            let Some(told) = answer.told() else {
                 // If the disk is served, its sidecar is changed, and says nothing any more; and
                 // whoever's file it is may lose it.
-                Answer::Nothing if is_here || handle.get().is_ok() => {
+                if is_here || handle.get().is_ok() {
                     return Err(is_silent(disk, handle));
                 }
-                Answer::Nothing => continue,
+                continue;
             };
             let others = told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
             for found in others {
@@ -79,7 +78,7 @@ impl Storage {
                 };
                 owner = owner.or(still);
             }
-            if owner.is_none() && !is_all {
+            if owner.is_none() && !answer.is_all() {
                 return Err(is_silent(disk, handle));
             }
         }

@@ -10,7 +10,9 @@ use sterna_core::Bytes;
 use super::device::Device;
 use super::error::{check_none_but_ours, check_ours, sidecar as sidecar_failed};
 use super::remote::Remote;
-use super::{Created, DatastoreError, Provision, SidecarPlace, Space, occupied, zeroes};
+use super::{
+    Created, DatastoreError, Provision, SaysInUse, SidecarPlace, Space, occupied, zeroes,
+};
 use crate::image::ImageSpec;
 use crate::sidecar::trailer::{self, TRAILER_LEN, Trailer};
 use crate::sidecar::{self, Identity, Role, SidecarError};
@@ -155,6 +157,15 @@ impl Medium {
             SidecarPlace::File(path) => sidecar::file::read(&path),
             SidecarPlace::Trailer(at) => trailer::read(&self.read_trailer(at)?),
             SidecarPlace::Nowhere => {
+    /// What it says, and what its end says if the sidecar is in a file.
+    pub(super) fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
+        let end = told(self.read_sidecar(0))?;
+        Ok(match self.found_in_file() {
+            Some(in_file) => SaysInUse { whole: told(in_file)?, end },
+            None => SaysInUse { whole: end, end: None },
+        })
+    }
+
                 return Err(DatastoreError::NoSidecarPlace(self.place()));
             }
         };
@@ -275,6 +286,16 @@ fn check_takes(
         Err(error) if !error.says_no_sidecar() => Err(error),
         _ => Ok(()),
     }
+/// What a place says, if it says anything.
+fn told(
+    found: Result<Identity, DatastoreError>,
+) -> Result<Option<Identity>, DatastoreError> {
+    match found {
+        Err(error) if error.says_no_sidecar() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 }
 
 #[cfg(test)]

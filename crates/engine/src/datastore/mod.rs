@@ -131,6 +131,16 @@ pub struct FoundSidecar {
     pub has_image: bool,
 }
 
+/// What a device or an export says that a disk may have.
+#[derive(Clone, Debug, Default)]
+pub struct SaysInUse {
+    /// What it says of itself.
+    pub whole: Option<Identity>,
+    /// What its end says, if its sidecar is elsewhere. If a disk fills the place, these are its
+    /// guest's bytes.
+    pub end: Option<Identity>,
+}
+
 /// A named place that holds disk images.
 #[derive(Clone, Debug)]
 pub struct Datastore {
@@ -295,6 +305,15 @@ impl Datastore {
         })
     }
 }
+    /// What a device or an export says that a disk may have; a directory says nothing. The
+    /// place is read once.
+    pub fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
+        match &self.place {
+            Place::Directory(_) => Ok(SaysInUse::default()),
+            Place::Medium(medium) => medium.says_in_use(),
+        }
+    }
+
 
 /// What the image `file` of a directory says of itself, if there is one. For a
 /// directory of which nobody knows yet whose it is.
