@@ -270,6 +270,8 @@ impl DatastoreHandle {
         }
         match self.is_in_use() {
             Some(true) => self.hears_at_first(datastore),
+            // The sidecar of an image that is kept is found by where the end was.
+            Some(false) if datastore.has_left_behind() => {}
             // No disk of this state has its sidecar elsewhere.
             Some(false) => self.note_size(datastore),
             None => {}
@@ -315,10 +317,10 @@ impl DatastoreHandle {
     fn goes_offline(&self) {
         self.was_offline.store(true, Relaxed);
         self.is_seen_to.store(false, Relaxed);
-    }
-
         // Others may have it meanwhile.
         self.readings.forget();
+    }
+
     /// Whether it is online, and what waited for it has not been seen to. A daemon that
     /// starts has seen to nothing.
     pub fn is_back(&self) -> bool {

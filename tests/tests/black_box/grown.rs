@@ -189,3 +189,22 @@ fn a_source_that_is_made_larger_in_a_switch_over_is_served() {
         is_served(&stage);
     }
 }
+
+#[test]
+fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
+    let Some((mut stage, mut server)) = down(SIZE + 20 * MIB) else { return };
+    server.restart();
+    stage.daemon.restart();
+    is_served(&stage);
+    let id = stage.daemon.migrate("d --to here --keep-source");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    server.kill();
+    has_size(&mut server, SIZE + 80 * MIB);
+    // What the daemon learned of the place at one start holds at the next, too.
+    for _ in 0..2 {
+        stage.daemon.restart();
+        let create = format!("disk create e --size {SIZE} --on far");
+        stage.daemon.sterna(&create).fails_with(&["disk d"]);
+    }
+}

@@ -22,6 +22,8 @@ pub(super) struct Medium {
     pub(super) kind: Kind,
     /// Where the sidecar goes if the disk leaves it no room.
     pub(super) sidecar: Option<PathBuf>,
+    /// Where the end was before it was made larger, if a sidecar was left there (`growth`).
+    pub(super) behind: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub(super) enum Kind {
 
 impl Medium {
     pub(super) fn new(kind: Kind) -> Medium {
-        Medium { kind, sidecar: None }
+        Medium { kind, sidecar: None, behind: None }
     }
 
     pub(super) fn image(&self) -> ImageSpec {
@@ -65,7 +67,9 @@ impl Medium {
                 let trailer = self.read_trailer(at)?;
                 match self.found_in_file() {
                     Some(found) => found.is_ok(),
-                    None => trailer::read(&trailer).is_ok(),
+                    None => {
+                        trailer::read(&trailer).is_ok() || self.left_behind()?.is_some()
+                    }
                 }
             }
             None => self.found().is_ok(),
@@ -104,7 +108,8 @@ impl Medium {
         }
         self.check_room(self.capacity(), identity.size)?;
         check_takes(&self.place(), self.found(), identity, adopt)?;
-        self.write_sidecar(identity)
+        self.write_sidecar(identity)?;
+        self.forget_behind()
     }
 
     /// Whether a disk of `needed` bytes still fits the medium as it is now.
@@ -131,7 +136,16 @@ impl Medium {
     /// first: where there is one, the last block is the guest's, who may write
     /// there what looks like a sidecar.
     pub(super) fn found(&self) -> Result<Identity, DatastoreError> {
-        self.found_in_file().unwrap_or_else(|| self.read_sidecar(0))
+        if let Some(found) = self.found_in_file() {
+            return found;
+        }
+        let found = self.read_sidecar(0);
+        match &found {
+            Err(error) if error.says_no_sidecar() => {
+                self.left_behind()?.map_or(found, Ok)
+            }
+            _ => found,
+        }
     }
 
     /// What the sidecar in a file says, if there is one.
@@ -141,6 +155,15 @@ impl Medium {
             Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => None,
             found => Some(found),
         }
+    }
+
+    /// What it says, and what its end says if the sidecar is in a file.
+    pub(super) fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
+        let end = told(self.read_sidecar(0))?;
+        Ok(match self.found_in_file() {
+            Some(in_file) => SaysInUse { whole: told(in_file)?, end },
+            None => SaysInUse { whole: end, end: None },
+        })
     }
 
     /// Where the sidecar of a disk of `size` bytes is.
@@ -157,15 +180,6 @@ impl Medium {
             SidecarPlace::File(path) => sidecar::file::read(&path),
             SidecarPlace::Trailer(at) => trailer::read(&self.read_trailer(at)?),
             SidecarPlace::Nowhere => {
-    /// What it says, and what its end says if the sidecar is in a file.
-    pub(super) fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
-        let end = told(self.read_sidecar(0))?;
-        Ok(match self.found_in_file() {
-            Some(in_file) => SaysInUse { whole: told(in_file)?, end },
-            None => SaysInUse { whole: end, end: None },
-        })
-    }
-
                 return Err(DatastoreError::NoSidecarPlace(self.place()));
             }
         };
@@ -242,7 +256,7 @@ impl Medium {
         }
     }
 
-    fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
+    pub(super) fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
         match &self.kind {
             Kind::Device(device) => device.read_trailer(at),
             Kind::Remote(remote) => remote.read_trailer(at),
@@ -272,6 +286,16 @@ impl Medium {
     }
 }
 
+/// What a place says, if it says anything.
+fn told(
+    found: Result<Identity, DatastoreError>,
+) -> Result<Option<Identity>, DatastoreError> {
+    match found {
+        Err(error) if error.says_no_sidecar() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Refuses to put `identity` on a medium that somebody else has by what was `found` there. If
 /// that could not be read, anybody may have the medium.
 fn check_takes(
@@ -286,16 +310,6 @@ fn check_takes(
         Err(error) if !error.says_no_sidecar() => Err(error),
         _ => Ok(()),
     }
-/// What a place says, if it says anything.
-fn told(
-    found: Result<Identity, DatastoreError>,
-) -> Result<Option<Identity>, DatastoreError> {
-    match found {
-        Err(error) if error.says_no_sidecar() => Ok(None),
-        found => found.map(Some),
-    }
-}
-
 }
 
 #[cfg(test)]

@@ -193,6 +193,22 @@ impl Datastore {
         self
     }
 
+    /// A device or an export had so many bytes when a daemon last saw it.
+    pub fn was_so_large(mut self, size: u64) -> Result<Datastore, DatastoreError> {
+        if let Place::Medium(medium) = &mut self.place {
+            medium.was_so_large(size)?;
+        }
+        Ok(self)
+    }
+
+    /// Whether it was made larger, and has the sidecar of an image where its end was before.
+    pub fn has_left_behind(&self) -> bool {
+        match &self.place {
+            Place::Directory(_) => false,
+            Place::Medium(medium) => medium.behind.is_some(),
+        }
+    }
+
     /// By what its directory is known from now on.
     #[must_use]
     pub fn marked(mut self, mark: Mark) -> Datastore {
@@ -289,6 +305,15 @@ impl Datastore {
         }
     }
 
+    /// What a device or an export says that a disk may have; a directory says nothing. The
+    /// place is read once.
+    pub fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
+        match &self.place {
+            Place::Directory(_) => Ok(SaysInUse::default()),
+            Place::Medium(medium) => medium.says_in_use(),
+        }
+    }
+
     /// Which of ours `image` is; one of somewhere else is refused.
     fn ours<'a>(&'a self, image: &'a ImageSpec) -> Result<Ours<'a>, DatastoreError> {
         let ours = match &self.place {
@@ -305,15 +330,6 @@ impl Datastore {
         })
     }
 }
-    /// What a device or an export says that a disk may have; a directory says nothing. The
-    /// place is read once.
-    pub fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
-        match &self.place {
-            Place::Directory(_) => Ok(SaysInUse::default()),
-            Place::Medium(medium) => medium.says_in_use(),
-        }
-    }
-
 
 /// What the image `file` of a directory says of itself, if there is one. For a
 /// directory of which nobody knows yet whose it is.
