@@ -54,9 +54,13 @@ impl Storage {
         if told.iter().any(|told| told.has_no_thread()) {
             return Err(no_thread());
         }
-        // A copy of its own sidecar says nothing of another image.
+        // A copy of its own sidecar says nothing of another image. With another generation it
+        // is no copy: the disk has left that image, or this state is older than it.
         let is_disks = |it: &&FoundSidecar| {
-            it.identity.id == disk.id && it.identity.role == Role::Active
+            let said = &it.identity;
+            said.id == disk.id
+                && said.role == Role::Active
+                && said.generation == disk.generation
         };
         let mut owner = None;
         for (handle, told) in handles.iter().zip(told) {
@@ -127,4 +131,25 @@ fn is_exchanged(disk: &DiskRecord, on: &DatastoreHandle, owner: &str) -> Error {
     let hint = "give each file its name back (the sidecars have not moved): Sterna then \
                 serves the disk within seconds";
     Error::in_use(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::stage::Stage;
+
+    #[test]
+    fn a_disk_is_not_served_from_an_image_that_it_has_left() {
+        let stage = Stage::with(&["here", "there"]);
+        // The move has ended before the old image was retired.
+        stage.image_of_x("here", 1);
+        let disk = stage.disk_x("there", 2);
+        let check = || stage.storage.check_is_its_file(&disk, &stage.handle("there"));
+        check().unwrap();
+        let [old, new] = ["here", "there"].map(|it| stage.directory(it).join("x.raw"));
+        fs::rename(old, new).unwrap();
+        let refused = check().unwrap_err();
+        assert!(refused.message.contains("that of disk x"), "{}", refused.message);
+    }
 }
