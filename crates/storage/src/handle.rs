@@ -9,6 +9,7 @@ mod at_first;
 mod images;
 mod old_copies;
 mod reading;
+mod rounds;
 mod sidecars;
 mod visits;
 
@@ -32,9 +33,9 @@ use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
 use crate::refusals::refusal;
-use crate::rivals::Rounds;
 use at_first::AtFirst;
 use reading::Readings;
+use rounds::Rounds;
 use visits::Visits;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.

@@ -6,7 +6,6 @@
 //! may be an older one. A warning lasts for as long as the image says so.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{Result, Warning};
@@ -30,38 +29,6 @@ pub(crate) struct Rivals {
 struct Rival {
     place: Place,
     generation: u64,
-}
-
-/// Whether a datastore is to be asked for rivals.
-pub(crate) struct Rounds {
-    /// So many times somebody wanted to know.
-    wanted: AtomicU64,
-    /// The last of these that was answered.
-    answered: AtomicU64,
-}
-
-impl Default for Rounds {
-    fn default() -> Rounds {
-        Rounds { wanted: AtomicU64::new(1), answered: AtomicU64::new(0) }
-    }
-}
-
-impl Rounds {
-    /// It did not tell when it was asked for a disk, or is away.
-    pub(crate) fn ask_again(&self) {
-        self.wanted.fetch_add(1, Relaxed);
-    }
-
-    /// The number of the round that is not answered yet.
-    fn due(&self) -> Option<u64> {
-        let wanted = self.wanted.load(Relaxed);
-        (wanted != self.answered.load(Relaxed)).then_some(wanted)
-    }
-
-    /// That round is answered. Whoever wanted to know meanwhile is not.
-    fn is_answered(&self, round: u64) {
-        self.answered.store(round, Relaxed);
-    }
 }
 
 impl Storage {
@@ -192,19 +159,5 @@ mod tests {
         stage.storage.remove_datastore("there").unwrap();
         stage.storage.look_for_rivals(&stage.handle("here")).unwrap();
         assert_eq!(rivals(), 0);
-    }
-
-    #[test]
-    fn a_datastore_that_has_told_is_asked_again_if_a_disk_was_not_told_meanwhile() {
-        let rounds = Rounds::default();
-        let round = rounds.due().unwrap();
-        rounds.is_answered(round);
-        assert_eq!(rounds.due(), None);
-        rounds.ask_again();
-        let round = rounds.due().unwrap();
-        // While that is answered, a disk gets no answer.
-        rounds.ask_again();
-        rounds.is_answered(round);
-        assert!(rounds.due().is_some());
     }
 }
