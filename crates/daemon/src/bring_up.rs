@@ -8,6 +8,7 @@
 //! destination is fenced *before* the source is served, and the image is served only if
 //! its sidecar says that it is the expected one. What does not fit is reported, never guessed.
 
+use std::slice;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -100,12 +101,8 @@ impl Daemon {
         self.storage.attach_missing()
     }
 
-    /// Lets go on what waited for a datastore that is back.
+    /// Lets go on what waited for a datastore that is back, and looks what it has.
     fn see_to(self: &Arc<Self>, handle: &Arc<DatastoreHandle>) {
-        if let Err(error) = self.storage.look_for_rivals(handle) {
-            let datastore = handle.name();
-            tracing::warn!(datastore, %error, "cannot look for newer images of disks");
-        }
         // What waits for one that hangs goes on when it answers.
         if handle.is_back() && handle.must_answer().is_ok() {
             match self.moves.datastore_is_back(handle.name()) {
@@ -117,6 +114,11 @@ impl Daemon {
                                                        wait for a datastore");
                 }
             }
+        }
+        // Afterwards: nothing that waits for the datastore waits for this, too.
+        if let Err(error) = self.storage.look_for_rivals(handle) {
+            let datastore = handle.name();
+            tracing::warn!(datastore, %error, "cannot look for newer images of disks");
         }
         handle.end_look();
     }
@@ -164,12 +166,13 @@ impl Daemon {
         self.moves.check_is_newest(&disk, &handle, migration.as_ref())?;
         self.storage.check_is_its_file(&disk, &handle)?;
         let is_proven = self.storage.check_is_its_place(&disk, &handle)?;
-        let migration = migration.map(|record| self.moves.fence(&record)).transpose()?;
+        let fence = |record| self.moves.fence(&record, is_proven);
+        let migration = migration.map(fence).transpose()?;
         // Fencing raises it.
         let disk = self.storage.disk_record(&disk.name)?;
         let role = self.machines.role_of(&disk, &handle)?;
         let expected = identity(&disk, disk.generation, role);
-        handle.follow_growth(&disk.image, &expected, is_proven)?;
+        handle.follow_growth(&disk.image, slice::from_ref(&expected), is_proven)?;
         let image = handle.expect(&disk.image, &expected).map_err(|error| {
             self.machines.part_of_a_copy(&disk).map_or(error, Error::unavailable)
         })?;

@@ -6,7 +6,7 @@ use sterna_state::{Blame, MigrationRecord};
 use sterna_storage::handle::DatastoreHandle;
 
 use super::obstacle::{Obstacle, obstacle};
-use super::own_images::is_copy;
+use super::own_images::{copies, is_copy};
 use super::start::partial;
 use crate::Moves;
 
@@ -42,7 +42,7 @@ impl Moves {
             .check_file(&record.to.image)
             .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
         handle
-            .follow_growth(&record.to.image, &expected, is_its_place)
+            .follow_growth(&record.to.image, &copies(record), is_its_place)
             .map_err(unreachable)?;
         match store.read_sidecar(&image, record.size) {
             Ok(found) if found == expected => Ok(()),

@@ -160,7 +160,7 @@ impl Moves {
             self.storage.store.migration_unsealed(record.id, source, destination)?;
             (self.migration_record(record.id)?, Err(Error::unavailable(why)))
         } else {
-            let record = self.fence(record)?;
+            let record = self.fence(record, false)?;
             let removed = self.remove_copy(job, &record);
             (record, removed)
         };

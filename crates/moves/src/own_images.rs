@@ -32,6 +32,16 @@ pub(super) fn sources(record: &MigrationRecord) -> [Identity; 2] {
     })
 }
 
+/// What the copy may say of itself: what it should, or what it said before the last fence,
+/// unfinished or sealed.
+pub(super) fn copies(record: &MigrationRecord) -> [Identity; 3] {
+    let now = partial(record);
+    let generation = now.generation.saturating_sub(FENCE);
+    let before = Identity { generation, ..now.clone() };
+    let sealed = Identity { role: Role::Active, ..before.clone() };
+    [now, before, sealed]
+}
+
 /// Whether an image is the copy that this migration makes: unfinished; or sealed in
 /// a switch-over that was undone, so that a fence has outranked it.
 pub(super) fn is_copy(found: &Identity, record: &MigrationRecord) -> bool {
@@ -98,6 +108,16 @@ mod tests {
         assert!(is_copy(&partial(&first), &first));
         assert!(is_copy(&partial(&first), &fenced));
         assert!(!is_copy(&partial(&fenced), &first));
+    }
+
+    #[test]
+    fn all_that_a_copy_may_say_is_a_copys() {
+        for record in [migration(1), migration(5), migration(5 + FENCE)] {
+            let all = copies(&record);
+            assert!(all.contains(&partial(&record)));
+            assert!(all.iter().all(|it| is_copy(it, &record)), "{all:?}");
+        }
+        assert!(copies(&migration(5 + FENCE)).contains(&says(6, Role::Active)));
     }
 
     #[test]

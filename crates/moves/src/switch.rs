@@ -24,7 +24,7 @@ impl Moves {
         // A fence that was begun and not finished: the source may say more of itself
         // than the store knows, and the destination must outrank it.
         let fenced = self.mark_copy(job, || {
-            self.migration_record(job.id).and_then(|record| self.fence(&record))
+            self.migration_record(job.id).and_then(|record| self.fence(&record, false))
         });
         let prepared = fenced
             .and_then(|_| self.note_findings(job))
@@ -91,7 +91,7 @@ impl Moves {
     /// A seal was undone: the source gets a generation above the destination's.
     pub(super) fn unseal(&self, job: &Job) {
         let fenced = self.mark_copy(job, || {
-            self.migration_record(job.id).and_then(|record| self.fence(&record))
+            self.migration_record(job.id).and_then(|record| self.fence(&record, false))
         });
         let record = match fenced {
             Ok(record) => record,
@@ -120,8 +120,13 @@ impl Moves {
     /// Makes the source outrank whatever the destination says of itself, then
     /// leaves the step `switching`. Its record after that. Only an image that is
     /// surely the source is given a generation. One that is served and has lost its name
-    /// cannot outrank anything: then the destination is a part before all else.
-    pub fn fence(&self, record: &MigrationRecord) -> Result<MigrationRecord> {
+    /// cannot outrank anything: then the destination is a part before all else. `is_proven`: the
+    /// content of the source's place says that it is the disk's.
+    pub fn fence(
+        &self,
+        record: &MigrationRecord,
+        is_proven: bool,
+    ) -> Result<MigrationRecord> {
         if record.step != Step::Switching {
             return Ok(record.clone());
         }
@@ -148,6 +153,7 @@ impl Moves {
             self.storage.store.migration_unsealed(record.id, source, destination)?;
             return self.migration_record(record.id);
         }
+        from.follow_growth(&record.from.image, &sources(record), is_proven)?;
         let found = from.expect(&record.from.image, &as_it_was);
         found.or_else(|refusal| {
             // The refusal of what it most likely should be is the one to tell.

@@ -128,18 +128,24 @@ impl Kind {
 }
 
 /// Gives a file another name, with all that SQLite keeps beside it. The file itself comes last:
-/// a new file must not find the WAL of an old one.
+/// a new file must not find the WAL of an old one. After a kill in between, the rest follows.
 fn put_aside(path: &Path, aside: &Path) -> io::Result<()> {
     let with = |path: &Path, end: &str| -> PathBuf {
         let mut name = OsString::from(path);
         name.push(end);
         name.into()
     };
+    // An earlier one is there as a whole only if its file is. If not, what is there belongs to
+    // the file that is still to come.
+    if aside.try_exists()? {
+        for end in BESIDE {
+            remove(&with(aside, end))?;
+        }
+        remove(aside)?;
+    }
     for end in BESIDE {
-        let (from, to) = (with(path, end), with(aside, end));
-        // What an earlier one has left there belongs to that.
-        match std::fs::rename(from, &to) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => remove(&to)?,
+        match std::fs::rename(with(path, end), with(aside, end)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             moved => moved?,
         }
     }
@@ -219,11 +225,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_sqlite_keeps_beside_a_file_goes_with_it() {
+    /// The files of a directory after `a.db` was put aside.
+    fn left_of(files: &[&str]) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        for name in ["a.db", "a.db-wal", "a.db.unusable-shm"] {
+        for name in files {
             std::fs::write(at(name), name).unwrap();
         }
         put_aside(&at("a.db"), &at("a.db.unusable")).unwrap();
@@ -232,6 +238,18 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
+        left
+    }
+
+    #[test]
+    fn what_sqlite_keeps_beside_a_file_goes_with_it() {
+        let left = left_of(&["a.db", "a.db-wal", "a.db.unusable", "a.db.unusable-shm"]);
+        assert_eq!(left, ["a.db.unusable", "a.db.unusable-wal"]);
+    }
+
+    #[test]
+    fn what_was_put_aside_before_a_kill_stays_with_its_file() {
+        let left = left_of(&["a.db", "a.db.unusable-wal"]);
         assert_eq!(left, ["a.db.unusable", "a.db.unusable-wal"]);
     }
 }

@@ -22,7 +22,7 @@ use sterna_engine::sidecar::{Beside, Role};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::handle::{Answer, DatastoreHandle};
+use crate::handle::DatastoreHandle;
 use crate::newer::no_thread;
 
 /// How long a datastore may take to say what one sidecar says.
@@ -51,26 +51,29 @@ impl Storage {
         handles.retain(|handle| handle.is_shared());
         // All at once: several may be silent.
         let told: Vec<_> = handles.iter().map(DatastoreHandle::ask_sidecars).collect();
-        if told.iter().any(|told| told.has_no_thread) {
+        if told.iter().any(|told| told.has_no_thread()) {
             return Err(no_thread());
         }
-        // A copy of its own sidecar says nothing of another image.
+        // A copy of its own sidecar says nothing of another image. With another generation it
+        // is no copy: the disk has left that image, or this state is older than it.
         let is_disks = |it: &&FoundSidecar| {
-            it.identity.id == disk.id && it.identity.role == Role::Active
+            let said = &it.identity;
+            said.id == disk.id
+                && said.role == Role::Active
+                && said.generation == disk.generation
         };
         let mut owner = None;
         for (handle, told) in handles.iter().zip(told) {
             let is_here = handle.name() == disk.datastore;
             let is_own = |it: &&FoundSidecar| is_here && it.file == disk.image;
-            let (told, is_all) = match told.answer() {
-                Answer::All(told) => (told, true),
-                Answer::Part(told) => (told, false),
+            let answer = told.answer();
+            let Some(told) = answer.told() else {
                 // If the disk is served, its sidecar is changed, and says nothing any more; and
                 // whoever's file it is may lose it.
-                Answer::Nothing if is_here || handle.get().is_ok() => {
+                if is_here || handle.get().is_ok() {
                     return Err(is_silent(disk, handle));
                 }
-                Answer::Nothing => continue,
+                continue;
             };
             let others = told.made_for(&is).filter(|it| !is_own(it) && !is_disks(it));
             for found in others {
@@ -79,7 +82,7 @@ impl Storage {
                 };
                 owner = owner.or(still);
             }
-            if owner.is_none() && !is_all {
+            if owner.is_none() && !answer.is_all() {
                 return Err(is_silent(disk, handle));
             }
         }
@@ -128,4 +131,25 @@ fn is_exchanged(disk: &DiskRecord, on: &DatastoreHandle, owner: &str) -> Error {
     let hint = "give each file its name back (the sidecars have not moved): Sterna then \
                 serves the disk within seconds";
     Error::in_use(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::stage::Stage;
+
+    #[test]
+    fn a_disk_is_not_served_from_an_image_that_it_has_left() {
+        let stage = Stage::with(&["here", "there"]);
+        // The move has ended before the old image was retired.
+        stage.image_of_x("here", 1);
+        let disk = stage.disk_x("there", 2);
+        let check = || stage.storage.check_is_its_file(&disk, &stage.handle("there"));
+        check().unwrap();
+        let [old, new] = ["here", "there"].map(|it| stage.directory(it).join("x.raw"));
+        fs::rename(old, new).unwrap();
+        let refused = check().unwrap_err();
+        assert!(refused.message.contains("that of disk x"), "{}", refused.message);
+    }
 }

@@ -5,18 +5,21 @@
 //! path another file system is found is offline, too (`marks`). If a datastore does not tell
 //! its free space in time ([`FIGURE`]), nobody waits for it longer.
 
+mod at_first;
 mod images;
 mod old_copies;
+mod reading;
+mod rounds;
 mod sidecars;
 mod visits;
 
 pub use self::old_copies::ImageLook;
-pub use self::sidecars::{Answer, Told};
+pub use self::reading::{Answer, Told};
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
@@ -30,7 +33,9 @@ use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::marks::{self, DatastoreRecord};
 use crate::refusals::refusal;
-use sidecars::{Reading, Sidecars};
+use at_first::AtFirst;
+use reading::Readings;
+use rounds::Rounds;
 use visits::Visits;
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
@@ -77,9 +82,11 @@ pub struct DatastoreHandle {
     /// Of what is at its place.
     pub(crate) visits: Visits,
     /// What all sidecars say.
-    reading: Reading,
+    readings: Readings,
     /// What a place in use said when it was opened first, if it answered.
-    said_at_first: OnceLock<Option<Sidecars>>,
+    at_first: AtFirst,
+    /// Whether it is asked for newer images of disks that are elsewhere.
+    pub(crate) rounds: Rounds,
     /// Whether the daemon stops.
     ending: Arc<AtomicBool>,
 }
@@ -114,9 +121,10 @@ impl DatastoreHandle {
             asker: Asker::default(),
             listing: Asker::default(),
             files: Asker::default(),
-            reading: Reading::default(),
+            readings: Readings::default(),
             visits: Visits::default(),
-            said_at_first: OnceLock::new(),
+            at_first: AtFirst::default(),
+            rounds: Rounds::default(),
             ending,
         }
     }
@@ -263,6 +271,8 @@ impl DatastoreHandle {
         }
         match self.is_in_use() {
             Some(true) => self.hears_at_first(datastore),
+            // The sidecar of an image that is kept is found by where the end was.
+            Some(false) if datastore.has_left_behind() => {}
             // No disk of this state has its sidecar elsewhere.
             Some(false) => self.note_size(datastore),
             None => {}
@@ -308,6 +318,8 @@ impl DatastoreHandle {
     fn goes_offline(&self) {
         self.was_offline.store(true, Relaxed);
         self.is_seen_to.store(false, Relaxed);
+        // Others may have it meanwhile.
+        self.readings.forget();
     }
 
     /// Whether it is online, and what waited for it has not been seen to. A daemon that

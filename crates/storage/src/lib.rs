@@ -38,6 +38,8 @@ pub(crate) mod refusals;
 mod removals;
 mod rivals;
 mod sampler;
+#[cfg(test)]
+mod stage;
 mod tracers;
 pub(crate) mod troubles;
 mod twins;

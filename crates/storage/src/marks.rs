@@ -57,6 +57,13 @@ pub(crate) fn open(
     let (name, location) = (record.name.clone(), record.location.clone());
     let datastore = Datastore::open(name, location).map_err(text)?;
     let mut datastore = datastore.keep_sidecars_in(sidecars);
+    // Nothing of a directory, which need not ask the state.
+    if directory.is_none()
+        && let Some(size) =
+            store.place_size(&record.name).map_err(|it| it.with_cause())?
+    {
+        datastore = datastore.was_so_large(size).map_err(text)?;
+    }
     let mark = directory.and_then(|path| found.or_else(|| give_mark(record, path)));
     if let Some(mark) = mark {
         datastore = datastore.marked(mark);

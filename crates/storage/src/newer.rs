@@ -26,7 +26,7 @@ use sterna_state::{DiskRecord, Place};
 use crate::Storage;
 use crate::asker::Asked;
 use crate::fingerprints::fills;
-use crate::handle::{Answer, DatastoreHandle, Told};
+use crate::handle::{DatastoreHandle, Told};
 
 /// How long one image may take to tell: clients wait for the disk.
 const TELLING: Duration = Duration::from_secs(2);
@@ -57,14 +57,14 @@ impl Storage {
         others.retain(|it| it.name() != disk.datastore);
         // All at once: several may be silent.
         let told: Vec<_> = others.iter().map(DatastoreHandle::ask_sidecars).collect();
-        let is_unasked = told.iter().any(|told| told.has_no_thread);
+        let is_unasked = told.iter().any(|told| told.has_no_thread());
         let asked: Vec<(Arc<DatastoreHandle>, Asked<Says>)> = others
             .into_iter()
             .zip(told)
             .filter_map(|(other, told)| {
                 let file = match of_copy(&other) {
                     Some(copy) => copy.place.image.clone(),
-                    None => self.newer_file(&other, told, disk, fills)?,
+                    None => newer_file(&other, told, disk, fills)?,
                 };
                 let asked = ask(&other, disk, file);
                 Some((other, asked))
@@ -97,26 +97,22 @@ impl Storage {
             None => Ok(()),
         }
     }
+}
 
-    /// The file of a newer image of the disk, as far as it is known there.
-    fn newer_file(
-        &self,
-        on: &DatastoreHandle,
-        told: Told,
-        disk: &DiskRecord,
-        fills: bool,
-    ) -> Option<String> {
-        let answer = told.answer();
-        if !matches!(answer, Answer::All(_)) {
-            self.rivals.ask_again(on.name());
-        }
-        let told = match answer {
-            // Of a part, those that are most likely the disk's were read first.
-            Answer::All(told) | Answer::Part(told) => told,
-            Answer::Nothing => return None,
-        };
-        told.newer(disk, fills).map(|(_, file)| file.to_owned())
+/// The file of a newer image of the disk, as far as it is known there.
+fn newer_file(
+    on: &DatastoreHandle,
+    told: Told,
+    disk: &DiskRecord,
+    fills: bool,
+) -> Option<String> {
+    let answer = told.answer();
+    if !answer.is_all() {
+        on.rounds.ask_again();
     }
+    // Of a part, those that are most likely the disk's were read first.
+    let (_, file) = answer.told()?.newer(disk, fills)?;
+    Some(file.to_owned())
 }
 
 /// What an image says to a disk.
@@ -131,7 +127,7 @@ pub(crate) enum Says {
 
 impl Says {
     /// What the image of that file says to a disk. Blocks.
-    pub(crate) fn to(disk: &DiskRecord, on: &DatastoreHandle, file: &str) -> Says {
+    fn to(disk: &DiskRecord, on: &DatastoreHandle, file: &str) -> Says {
         match on.says(file, disk.size) {
             // A copy that was not finished is nobody's truth.
             Ok(Some(says)) if says.id == disk.id && says.role == Role::Active => {
@@ -144,7 +140,11 @@ impl Says {
 }
 
 /// Asks a datastore what the image of that file says to the disk.
-fn ask(other: &Arc<DatastoreHandle>, disk: &DiskRecord, file: String) -> Asked<Says> {
+pub(crate) fn ask(
+    other: &Arc<DatastoreHandle>,
+    disk: &DiskRecord,
+    file: String,
+) -> Asked<Says> {
     let (disk, there) = (disk.clone(), other.clone());
     other.visits.sidecar.ask(TELLING, move || match there.open() {
         Ok(_) => Says::to(&disk, &there, &file),

@@ -5,7 +5,7 @@
 //! it is too late to refuse the disk then, as clients use it, but people are told that the disk
 //! may be an older one. A warning lasts for as long as the image says so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{Result, Warning};
@@ -16,13 +16,12 @@ use sterna_state::{DiskRecord, Place};
 use crate::Storage;
 use crate::fingerprints::fills;
 use crate::handle::{Answer, DatastoreHandle};
-use crate::newer::Says;
+use crate::newer::{Says, ask};
 
-/// What is known of rivals.
+/// What is known of rivals: of disks that are not served, too, as one that is refused or being
+/// brought up may be served in a moment.
 #[derive(Default)]
 pub(crate) struct Rivals {
-    /// Datastores that have told since they were last away.
-    told: Mutex<BTreeSet<String>>,
     found: Mutex<BTreeMap<DiskId, Rival>>,
 }
 
@@ -32,27 +31,18 @@ struct Rival {
     generation: u64,
 }
 
-impl Rivals {
-    /// A datastore did not tell when it was asked for a disk.
-    pub(crate) fn ask_again(&self, datastore: &str) {
-        lock(&self.told).remove(datastore);
-    }
-}
-
 impl Storage {
-    /// Asks a datastore for images that are newer than disks that are served from elsewhere,
-    /// once each time that it has come back. May wait for the datastore.
+    /// Asks a datastore for images that are newer than disks of other datastores, once each time
+    /// that it has come back, or has not told a disk. May wait a little for the datastore.
     pub fn look_for_rivals(&self, on: &Arc<DatastoreHandle>) -> Result<()> {
         if on.get().is_err() {
-            lock(&self.rivals.told).remove(on.name());
+            on.rounds.ask_again();
             return Ok(());
         }
         if !lock(&self.rivals.found).is_empty() {
             self.forget_rivals(on, &self.store.disks()?);
         }
-        if lock(&self.rivals.told).contains(on.name()) {
-            return Ok(());
-        }
+        let Some(round) = on.rounds.due() else { return Ok(()) };
         let Answer::All(told) = on.ask_sidecars().answer() else { return Ok(()) };
         // After the sidecars were read: a move that has ended since raised the disk's
         // generation. One that is under way looks after its copy itself.
@@ -68,10 +58,6 @@ impl Storage {
             let Some((generation, file)) = newer.filter(|_| is_elsewhere) else {
                 continue;
             };
-            // What is not served is told elsewhere.
-            if self.problem_of(disk.id).is_some() {
-                continue;
-            }
             let place = Place { datastore: on.name().into(), image: file.into() };
             let rival = Rival { place, generation };
             if is_newer(on, &disk, &rival) {
@@ -79,41 +65,50 @@ impl Storage {
                     disk = disk.name,
                     datastore = on.name(),
                     generation,
-                    "there is a newer image of a disk that is served"
+                    "there is a newer image of a disk than the state knows"
                 );
                 lock(&self.rivals.found).insert(disk.id, rival);
             }
         }
-        lock(&self.rivals.told).insert(on.name().into());
+        on.rounds.is_answered(round);
         Ok(())
     }
 
-    /// Forgets what does not call itself newer any more.
-    fn forget_rivals(&self, on: &DatastoreHandle, disks: &[DiskRecord]) {
+    /// Forgets what does not call itself newer any more, and what was on a datastore that was
+    /// removed.
+    fn forget_rivals(&self, on: &Arc<DatastoreHandle>, disks: &[DiskRecord]) {
         let found = lock(&self.rivals.found).clone();
         for (id, rival) in found {
             let disk = disks.iter().find(|it| it.id == id);
-            let is_here = rival.place.datastore == on.name();
-            if disk.is_none_or(|disk| is_here && !is_newer(on, disk, &rival)) {
+            let there = &rival.place.datastore;
+            let is_here = there == on.name();
+            let is_gone = self.handle(there).is_err();
+            if is_gone || disk.is_none_or(|disk| is_here && !is_newer(on, disk, &rival)) {
                 lock(&self.rivals.found).remove(&id);
             }
         }
     }
 
-    /// A warning for each of these disks of which a newer image was found.
+    /// A warning for each of these disks that is served although a newer image was found. A
+    /// disk that is not served tells itself what is wrong.
     pub fn rivals(&self, disks: &[DiskRecord]) -> Vec<Warning> {
         let found = lock(&self.rivals.found).clone();
-        let tell = |disk: &DiskRecord| Some(warning(disk, found.get(&disk.id)?));
+        let tell = |disk: &DiskRecord| {
+            let rival = found.get(&disk.id)?;
+            let is_served = self.problem_of(disk.id).is_none();
+            (is_served && rival.generation > disk.generation)
+                .then(|| warning(disk, rival))
+        };
         disks.iter().filter_map(tell).collect()
     }
 }
 
-/// Whether an image still calls itself newer than the disk. If that cannot be read, it did.
-fn is_newer(on: &DatastoreHandle, disk: &DiskRecord, rival: &Rival) -> bool {
-    match Says::to(disk, on, &rival.place.image) {
-        Says::Generation(generation) => generation > disk.generation,
-        Says::No => false,
-        Says::Unreadable => true,
+/// Whether an image still calls itself newer than the disk. If that is not told in time, it did.
+fn is_newer(on: &Arc<DatastoreHandle>, disk: &DiskRecord, rival: &Rival) -> bool {
+    match ask(on, disk, rival.place.image.clone()).answer() {
+        Some(Says::Generation(generation)) => generation > disk.generation,
+        Some(Says::No) => false,
+        Some(Says::Unreadable) | None => true,
     }
 }
 
@@ -133,4 +128,36 @@ fn warning(disk: &DiskRecord, rival: &Rival) -> Warning {
          on {there} by hand"
     );
     Warning { about: format!("disk {name}"), message, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Stage;
+
+    #[test]
+    fn a_newer_image_that_was_found_before_its_disk_was_served_is_told_of_afterwards() {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 1);
+        stage.image_of_x("there", 5);
+        stage.storage.look_for_rivals(&stage.handle("there")).unwrap();
+        let rivals = || stage.storage.rivals(&stage.storage.store.disks().unwrap());
+        assert!(rivals().is_empty(), "it tells itself what is wrong");
+        stage.is_served(&disk);
+        assert_eq!(rivals().len(), 1);
+    }
+
+    #[test]
+    fn a_newer_image_on_a_datastore_that_was_removed_is_forgotten() {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 1);
+        stage.image_of_x("there", 5);
+        stage.is_served(&disk);
+        stage.storage.look_for_rivals(&stage.handle("there")).unwrap();
+        let rivals = || stage.storage.rivals(std::slice::from_ref(&disk)).len();
+        assert_eq!(rivals(), 1);
+        stage.storage.remove_datastore("there").unwrap();
+        stage.storage.look_for_rivals(&stage.handle("here")).unwrap();
+        assert_eq!(rivals(), 0);
+    }
 }

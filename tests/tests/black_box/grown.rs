@@ -163,3 +163,48 @@ fn a_copy_whose_place_is_made_larger_in_the_move_goes_on_after_a_kill() {
         });
     }
 }
+
+/// The state does not say any more how far the switch-over came.
+#[test]
+fn a_source_that_is_made_larger_in_a_switch_over_is_served() {
+    // With room for a sidecar before, or without.
+    for export in [SIZE + 20 * MIB, SIZE] {
+        let Some((mut stage, mut server)) = down(export) else { return };
+        server.restart();
+        stage.daemon.restart();
+        is_served(&stage);
+        let id = stage.daemon.migrate("d --to here --rate 1M");
+        stage.daemon.wait_for_bytes(id, 2 * MIB);
+        stage.daemon.looks_at_places();
+        stage.daemon.kill();
+        server.kill();
+        has_size(&mut server, SIZE + 80 * MIB);
+        let state = stage.daemon.state().join("state.db");
+        let sql = "UPDATE migrations SET step = 'switching'";
+        programs::run("sqlite3", [state.as_os_str(), sql.as_ref()]);
+        stage.daemon.restart();
+        is_served(&stage);
+        stage.daemon.hurry(id);
+        stage.daemon.completed(id);
+        is_served(&stage);
+    }
+}
+
+#[test]
+fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
+    let Some((mut stage, mut server)) = down(SIZE + 20 * MIB) else { return };
+    server.restart();
+    stage.daemon.restart();
+    is_served(&stage);
+    let id = stage.daemon.migrate("d --to here --keep-source");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    server.kill();
+    has_size(&mut server, SIZE + 80 * MIB);
+    // What the daemon learned of the place at one start holds at the next, too.
+    for _ in 0..2 {
+        stage.daemon.restart();
+        let create = format!("disk create e --size {SIZE} --on far");
+        stage.daemon.sterna(&create).fails_with(&["disk d"]);
+    }
+}

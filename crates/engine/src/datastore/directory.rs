@@ -32,6 +32,8 @@ use crate::sidecar::{self, Beside, Identity, MAX_NAME};
 pub(super) const IMAGE_SUFFIX: &str = ".raw";
 /// Behind an image's name: its sidecar.
 const SIDECAR_SUFFIX: &str = ".sterna";
+/// A directory with fewer entries is listed in a moment: NFS gives a hundred in an answer.
+const FEW: usize = 10_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
@@ -244,48 +246,58 @@ impl Directory {
         let entries = fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
         for entry in entries {
             let entry = entry.map_err(failed("list", &self.path))?;
-            let name = entry.file_name();
-            let Some(file) = name.to_str().and_then(|n| n.strip_suffix(SIDECAR_SUFFIX))
-            else {
-                continue;
-            };
-            let Ok(image) = self.image(file) else { continue };
-            if is_file(&self.path.join(file)) {
+            let Some(file) = image_of(&entry.file_name()) else { continue };
+            let Ok(image) = self.image(&file) else { continue };
+            if is_file(&self.path.join(&file)) {
                 let identity = sidecar::file::read(&entry.path());
-                found.push(FoundImage { file: file.into(), image, identity });
+                found.push(FoundImage { file, image, identity });
             }
         }
         found.sort_by(|a, b| a.file.cmp(&b.file));
         Ok(found)
     }
 
-    /// All sidecars that can be read, those of the files `first` before the directory is listed,
-    /// which may take long.
+    /// All sidecars that can be read, those of the files `first` before the others. `each` hears
+    /// of every answer, also of those that tell of no sidecar.
+    ///
+    /// If the directory has few entries, it is listed before any sidecar is read: then none is
+    /// looked for that is not there. If listing takes long or fails, the sidecars of `first` are
+    /// told all the same.
     pub(super) fn sidecars(
         &self,
         first: &BTreeSet<String>,
-        each: &mut dyn FnMut(FoundSidecar),
+        each: &mut dyn FnMut(Option<FoundSidecar>),
     ) -> Result<(), DatastoreError> {
         self.check()?;
-        let mut tell = |file: &str| {
-            let path = self.path.join(format!("{file}{SIDECAR_SUFFIX}"));
-            let Ok(said) = sidecar::file::read_all(&path) else { return };
-            let has_image = is_file(&self.path.join(file));
-            let (identity, beside) = (said.record.identity, said.record.beside);
-            each(FoundSidecar { file: file.into(), identity, beside, has_image });
-        };
-        first.iter().for_each(|file| tell(file));
-        for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
+        let begun = fs::read_dir(&self.path).and_then(|mut listing| {
+            let (names, is_all) = begin_listing(&mut listing, each)?;
+            Ok((listing, names, is_all))
+        });
+        let mut tell = |file: &String| each(self.found_sidecar(file));
+        if let Ok((_, names, true)) = &begun {
+            first.intersection(names).for_each(&mut tell);
+            names.difference(first).for_each(tell);
+            return Ok(());
+        }
+        first.iter().for_each(&mut tell);
+        let (listing, names, _) = begun.map_err(failed("list", &self.path))?;
+        names.difference(first).for_each(&mut tell);
+        for entry in listing {
             let name = entry.map_err(failed("list", &self.path))?.file_name();
-            let Some(file) = name.to_str().and_then(|n| n.strip_suffix(SIDECAR_SUFFIX))
-            else {
-                continue;
-            };
-            if !first.contains(file) {
-                tell(file);
-            }
+            image_of(&name)
+                .iter()
+                .filter(|file| !first.contains(*file))
+                .for_each(&mut tell);
         }
         Ok(())
+    }
+
+    /// The sidecar of that image file, if it can be read.
+    fn found_sidecar(&self, file: &str) -> Option<FoundSidecar> {
+        let path = self.path.join(format!("{file}{SIDECAR_SUFFIX}"));
+        let Record { identity, beside, .. } = sidecar::file::read_all(&path).ok()?.record;
+        let has_image = is_file(&self.path.join(file));
+        Some(FoundSidecar { file: file.into(), identity, beside, has_image })
     }
 
     pub(super) fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {
@@ -379,6 +391,26 @@ pub(super) fn says(directory: &Path, file: &str) -> Option<Identity> {
 }
 
 /// Whether there is a file, and not a link to one.
+/// The image file of which a file of that name is the sidecar.
+fn image_of(name: &OsStr) -> Option<String> {
+    Some(name.to_str()?.strip_suffix(SIDECAR_SUFFIX)?.to_owned())
+}
+
+/// The image files that have a sidecar among the first [`FEW`] entries, and whether there are
+/// no more entries.
+fn begin_listing(
+    listing: &mut fs::ReadDir,
+    each: &mut dyn FnMut(Option<FoundSidecar>),
+) -> io::Result<(BTreeSet<String>, bool)> {
+    let mut names = BTreeSet::new();
+    for _ in 0..FEW {
+        let Some(entry) = listing.next() else { return Ok((names, true)) };
+        each(None);
+        names.extend(image_of(&entry?.file_name()));
+    }
+    Ok((names, false))
+}
+
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file())
 }

@@ -11,6 +11,10 @@
 //!
 //! The new one is durable before the old one goes: a kill leaves two that are equal.
 //!
+//! **An image that is kept** on a place that no disk has (an old copy, or a disk that was removed)
+//! has its sidecar where the end was before. The sidecar stays there, as others may use the image,
+//! and the place is not free. If its disk comes back, the sidecar follows.
+//!
 //! **What is not found**: a sidecar further behind its disk, of a state that does not say how
 //! large the place was. The disk is not served then, until
 //! its place is as large as before.
@@ -38,6 +42,40 @@ pub enum Whereabouts {
 }
 
 impl Medium {
+    /// It had so many bytes before: takes note of a sidecar that was left at its end.
+    pub(super) fn was_so_large(&mut self, before: u64) -> Result<(), DatastoreError> {
+        let at = trailer::offset(before, 0).filter(|_| before < self.capacity());
+        if let Some(at) = at
+            && trailer::offset(self.capacity(), 0) != Some(at)
+            && self.says_behind(at)?.is_some()
+        {
+            self.behind = Some(at);
+        }
+        Ok(())
+    }
+
+    /// What the sidecar there says that was left where the end was before.
+    fn says_behind(&self, at: u64) -> Result<Option<Identity>, DatastoreError> {
+        let said = trailer::read(&self.read_trailer(at)?).ok();
+        // If not, these are bytes of its disk.
+        Ok(said.filter(|said| said.size <= at))
+    }
+
+    /// What a sidecar says that was left where the end was before, if there is one.
+    pub(super) fn left_behind(&self) -> Result<Option<Identity>, DatastoreError> {
+        self.behind.map_or(Ok(None), |at| self.says_behind(at))
+    }
+
+    /// Its disk has a sidecar at the end by now: removes one that was left behind.
+    pub(super) fn forget_behind(&self) -> Result<(), DatastoreError> {
+        match self.behind {
+            Some(at) if self.says_behind(at)?.is_some() => {
+                self.write_trailers(at, &[[0; TRAILER_LEN]])
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a disk of that size has filled it before it was made larger.
     pub(super) fn was_filled(&self, size: u64) -> bool {
         let has_room = trailer::offset(self.capacity(), size).is_some();
@@ -80,7 +118,7 @@ impl Medium {
         }
         let before = before.and_then(|before| trailer::offset(before, expected.size));
         let before = before.filter(|before| *before < end);
-        let Some(old) = self.left_behind(expected, before, end)? else {
+        let Some(old) = self.find_behind(expected, before, end)? else {
             return Ok(found);
         };
         self.write_sidecar(expected)?;
@@ -94,7 +132,7 @@ impl Medium {
     }
 
     /// Where the sidecar is, if the place ended there once.
-    fn left_behind(
+    fn find_behind(
         &self,
         expected: &Identity,
         before: Option<u64>,

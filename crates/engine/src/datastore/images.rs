@@ -189,19 +189,23 @@ impl Datastore {
     }
 
     /// Gives `each` of the sidecars that are there and can be read, with and without their
-    /// images; those of the image files `first` come first, before anything is listed.
+    /// images; those of the image files `first` come first. `each` gets nothing whenever the
+    /// datastore has answered, and that did not tell of one.
     pub fn sidecars(
         &self,
         first: &BTreeSet<String>,
-        each: &mut dyn FnMut(FoundSidecar),
+        each: &mut dyn FnMut(Option<FoundSidecar>),
     ) -> Result<(), DatastoreError> {
         if let Place::Directory(directory) = &self.place {
             return directory.sidecars(first, each);
         }
-        if let Some(identity) = self.says_as_a_whole()? {
-            let file = String::new();
-            each(FoundSidecar { file, identity, beside: None, has_image: true });
-        }
+        let file = String::new();
+        each(self.says_as_a_whole()?.map(|identity| FoundSidecar {
+            file,
+            identity,
+            beside: None,
+            has_image: true,
+        }));
         Ok(())
     }
 

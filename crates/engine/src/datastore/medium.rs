@@ -10,7 +10,9 @@ use sterna_core::Bytes;
 use super::device::Device;
 use super::error::{check_none_but_ours, check_ours, sidecar as sidecar_failed};
 use super::remote::Remote;
-use super::{Created, DatastoreError, Provision, SidecarPlace, Space, occupied, zeroes};
+use super::{
+    Created, DatastoreError, Provision, SaysInUse, SidecarPlace, Space, occupied, zeroes,
+};
 use crate::image::ImageSpec;
 use crate::sidecar::trailer::{self, TRAILER_LEN, Trailer};
 use crate::sidecar::{self, Identity, Role, SidecarError};
@@ -20,6 +22,8 @@ pub(super) struct Medium {
     pub(super) kind: Kind,
     /// Where the sidecar goes if the disk leaves it no room.
     pub(super) sidecar: Option<PathBuf>,
+    /// Where the end was before it was made larger, if a sidecar was left there (`growth`).
+    pub(super) behind: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +34,7 @@ pub(super) enum Kind {
 
 impl Medium {
     pub(super) fn new(kind: Kind) -> Medium {
-        Medium { kind, sidecar: None }
+        Medium { kind, sidecar: None, behind: None }
     }
 
     pub(super) fn image(&self) -> ImageSpec {
@@ -63,7 +67,9 @@ impl Medium {
                 let trailer = self.read_trailer(at)?;
                 match self.found_in_file() {
                     Some(found) => found.is_ok(),
-                    None => trailer::read(&trailer).is_ok(),
+                    None => {
+                        trailer::read(&trailer).is_ok() || self.left_behind()?.is_some()
+                    }
                 }
             }
             None => self.found().is_ok(),
@@ -102,7 +108,8 @@ impl Medium {
         }
         self.check_room(self.capacity(), identity.size)?;
         check_takes(&self.place(), self.found(), identity, adopt)?;
-        self.write_sidecar(identity)
+        self.write_sidecar(identity)?;
+        self.forget_behind()
     }
 
     /// Whether a disk of `needed` bytes still fits the medium as it is now.
@@ -129,7 +136,16 @@ impl Medium {
     /// first: where there is one, the last block is the guest's, who may write
     /// there what looks like a sidecar.
     pub(super) fn found(&self) -> Result<Identity, DatastoreError> {
-        self.found_in_file().unwrap_or_else(|| self.read_sidecar(0))
+        if let Some(found) = self.found_in_file() {
+            return found;
+        }
+        let found = self.read_sidecar(0);
+        match &found {
+            Err(error) if error.says_no_sidecar() => {
+                self.left_behind()?.map_or(found, Ok)
+            }
+            _ => found,
+        }
     }
 
     /// What the sidecar in a file says, if there is one.
@@ -139,6 +155,15 @@ impl Medium {
             Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => None,
             found => Some(found),
         }
+    }
+
+    /// What it says, and what its end says if the sidecar is in a file.
+    pub(super) fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
+        let end = told(self.read_sidecar(0))?;
+        Ok(match self.found_in_file() {
+            Some(in_file) => SaysInUse { whole: told(in_file)?, end },
+            None => SaysInUse { whole: end, end: None },
+        })
     }
 
     /// Where the sidecar of a disk of `size` bytes is.
@@ -231,7 +256,7 @@ impl Medium {
         }
     }
 
-    fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
+    pub(super) fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
         match &self.kind {
             Kind::Device(device) => device.read_trailer(at),
             Kind::Remote(remote) => remote.read_trailer(at),
@@ -258,6 +283,16 @@ impl Medium {
             Kind::Device(device) => device.write_trailers(at, trailers),
             Kind::Remote(remote) => remote.write_trailers(at, trailers),
         }
+    }
+}
+
+/// What a place says, if it says anything.
+fn told(
+    found: Result<Identity, DatastoreError>,
+) -> Result<Option<Identity>, DatastoreError> {
+    match found {
+        Err(error) if error.says_no_sidecar() => Ok(None),
+        found => found.map(Some),
     }
 }
 

@@ -131,6 +131,16 @@ pub struct FoundSidecar {
     pub has_image: bool,
 }
 
+/// What a device or an export says that a disk may have.
+#[derive(Clone, Debug, Default)]
+pub struct SaysInUse {
+    /// What it says of itself.
+    pub whole: Option<Identity>,
+    /// What its end says, if its sidecar is elsewhere. If a disk fills the place, these are its
+    /// guest's bytes.
+    pub end: Option<Identity>,
+}
+
 /// A named place that holds disk images.
 #[derive(Clone, Debug)]
 pub struct Datastore {
@@ -181,6 +191,22 @@ impl Datastore {
             medium.sidecar = Some(directory.join(format!("{}.sterna", self.name)));
         }
         self
+    }
+
+    /// A device or an export had so many bytes when a daemon last saw it.
+    pub fn was_so_large(mut self, size: u64) -> Result<Datastore, DatastoreError> {
+        if let Place::Medium(medium) = &mut self.place {
+            medium.was_so_large(size)?;
+        }
+        Ok(self)
+    }
+
+    /// Whether it was made larger, and has the sidecar of an image where its end was before.
+    pub fn has_left_behind(&self) -> bool {
+        match &self.place {
+            Place::Directory(_) => false,
+            Place::Medium(medium) => medium.behind.is_some(),
+        }
     }
 
     /// By what its directory is known from now on.
@@ -276,6 +302,15 @@ impl Datastore {
                 Ok(None)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// What a device or an export says that a disk may have; a directory says nothing. The
+    /// place is read once.
+    pub fn says_in_use(&self) -> Result<SaysInUse, DatastoreError> {
+        match &self.place {
+            Place::Directory(_) => Ok(SaysInUse::default()),
+            Place::Medium(medium) => medium.says_in_use(),
         }
     }
 

@@ -124,3 +124,34 @@ fn a_server_that_accepts_and_says_nothing_does_not_hold_anybody_up_for_long() {
     assert!(start.elapsed() < Duration::from_secs(8));
     silent.join().unwrap();
 }
+
+#[test]
+fn an_image_that_is_kept_on_an_export_has_it_also_when_that_is_larger() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("export.raw");
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(8 * MIB).unwrap();
+    let arguments = ["file", path.to_str().unwrap()];
+    let active = disk("a", 4 * MIB);
+    let retired = Identity { role: Role::Retired, ..active.clone() };
+    let server = Nbdkit::start(&arguments);
+    let store = open(&server.uri()).unwrap();
+    let image = store.create_image(&active, Provision::Thin).unwrap().image;
+    store.write_sidecar(&image, &retired).unwrap();
+    drop(server);
+
+    file.set_len(12 * MIB).unwrap();
+    let server = Nbdkit::start(&arguments);
+    let store = open(&server.uri()).unwrap().was_so_large(8 * MIB).unwrap();
+    assert!(store.has_left_behind());
+    assert_eq!(store.space().unwrap().free, 0);
+    assert_eq!(store.says_as_a_whole().unwrap(), Some(retired));
+    let other = store.create_image(&disk("b", 4 * MIB), Provision::Thin);
+    assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
+
+    // The disk itself may come back, and go again.
+    let image = store.create_image(&active, Provision::Thin).unwrap().image;
+    assert_eq!(store.says_as_a_whole().unwrap().as_ref(), Some(&active));
+    store.remove_image(&image, active.size, None).unwrap();
+    assert_eq!(store.space().unwrap().free, 12 * MIB);
+}

@@ -5,6 +5,7 @@
 mod devices;
 mod exports;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sterna_core::DiskId;
 use sterna_engine::datastore::{
-    Datastore, DatastoreError, Location, Provision, SidecarPlace, Space,
+    Datastore, DatastoreError, FoundSidecar, Location, Provision, SidecarPlace, Space,
 };
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
@@ -346,4 +347,23 @@ fn a_region_map_on_a_full_file_system_fails_when_it_is_made() {
     let names: Vec<_> =
         fs::read_dir(&mount.at).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["lost+found"]);
+}
+
+#[test]
+fn sidecars_are_told_by_name_first_and_none_is_looked_for_that_is_not_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    for name in ["a", "b", "c"] {
+        store.create_image(&disk(name, MIB), Provision::Thin).unwrap();
+    }
+    let first: BTreeSet<String> = ["c.raw", "gone.raw"].map(str::to_owned).into();
+    let (mut files, mut answers) = (Vec::new(), 0);
+    let mut each = |found: Option<FoundSidecar>| {
+        answers += 1;
+        files.extend(found.map(|it| it.file));
+    };
+    store.sidecars(&first, &mut each).unwrap();
+    assert_eq!(files, ["c.raw", "a.raw", "b.raw"]);
+    // Each entry of the list, and each sidecar.
+    assert_eq!(answers, 2 * 3 + 3);
 }

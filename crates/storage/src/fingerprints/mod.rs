@@ -9,18 +9,20 @@
 //! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
 //! last fingerprint. If the state cannot be written, the next round tries it again. At the
 //! start, a place that cannot be visited serves nothing either, and is tried again with the
-//! disk; nor does one that is so slow that the disk's own stretches are not read in time.
+//! disk; nor does one that stops to answer, or is so slow that the disk's own stretches are not
+//! read in time.
 
 mod known;
+mod look;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
-use sterna_core::fingerprint::{Fingerprint, LOOK, STRETCH, Whose, checksum, whose};
+use sterna_core::fingerprint::{Fingerprint, LOOK, STRETCH, Whose, checksum};
 use sterna_core::{DiskId, Nanos};
-use sterna_engine::datastore::{Datastore, DatastoreError, Visit};
+use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::trailer;
 use sterna_os::lock;
@@ -28,6 +30,7 @@ use sterna_runtime::tasks::Task;
 use sterna_state::{DiskRecord, FingerprintRecord, MigrationRecord};
 
 use self::known::{Counted, Known};
+use self::look::{LONG, Looked, Place};
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
@@ -41,12 +44,6 @@ const AT_THE_END: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 8;
 /// Other disks that a place is compared with, if it is not its own disk's: somebody waits.
 const OTHERS: usize = 200;
-/// How long the stretches of all of them may take to be read: 0.3 s each of the disk's own,
-/// for storage that starts dozens of disks at once.
-const LONG: Duration = Duration::from_secs(20);
-/// How long they may take from a bad sector on: a failing drive tries each for seconds, and a disk
-/// on it is served by what could be read.
-const BAD: Duration = Duration::from_secs(2);
 /// How long the visit may take, with its connection.
 const VISITING: Duration = Duration::from_secs(24);
 /// What clients have written in this time, they may write again until the engine has stopped.
@@ -67,17 +64,6 @@ struct Used {
     size: u64,
     store: Arc<Datastore>,
     counted: Counted,
-}
-
-/// What a place is found to be.
-struct Looked {
-    whose: Whose<DiskId>,
-    /// So much of the disk is there that nobody else need be asked.
-    is_proven: bool,
-    /// The disk's own stretches could not all be looked at in time.
-    is_late: bool,
-    /// Of so many stretches, if more changed than the disk's clients can have written.
-    changed: Option<(usize, usize)>,
 }
 
 /// A place that is looked at.
@@ -158,15 +144,16 @@ impl Storage {
         let (own, state) = (known.fingerprint.clone(), self.store.clone());
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
         let told = read_at(on, &store, VISITING, move |place| match place {
-            Some(mut place) => look(&mut place, &own, others),
-            None => Ok(Looked {
-                whose: Whose::Unknown,
-                is_proven: false,
-                is_late: false,
-                changed: None,
-            }),
+            Some(mut visit) => {
+                let read = |at| Some(checksum(&visit.read(&(at..at + STRETCH)).ok()?));
+                Place::new(size, read).look(&own, others)
+            }
+            None => Ok(Looked::unknown()),
         })?;
-        let Looked { whose, is_proven, is_late, changed } = told?;
+        let Looked { whose, is_proven, is_late, is_broken, changed } = told?;
+        if is_broken && matches!(whose, Whose::Own | Whose::Unknown) {
+            return Err(does_not_answer(what, on));
+        }
         if is_late && matches!(whose, Whose::Own | Whose::Unknown) {
             return Err(is_slow(what, on));
         }
@@ -366,6 +353,15 @@ fn is_strange(what: &str, on: &DatastoreHandle, read: usize) -> Error {
     ))
 }
 
+fn does_not_answer(what: &str, on: &DatastoreHandle) -> Error {
+    let datastore = on.name();
+    let message = format!(
+        "datastore {datastore} cannot be read: Sterna could not look whether it holds {what}"
+    );
+    Error::unavailable(message)
+        .hint("repair the datastore; Sterna tries again every few seconds")
+}
+
 fn is_slow(what: &str, on: &DatastoreHandle) -> Error {
     let (datastore, seconds) = (on.name(), LONG.as_secs());
     let message = format!(
@@ -394,61 +390,6 @@ fn repair(disk: &DiskRecord, on: &DatastoreHandle) -> String {
          its content was replaced on purpose, `sterna disk remove {disk} --keep-image`, then \
          `sterna disk import {disk} {location} --on {datastore}`"
     )
-}
-
-/// Whose a place is.
-fn look(
-    place: &mut Visit,
-    own: &Fingerprint,
-    others: impl FnOnce() -> Result<Vec<FingerprintRecord>>,
-) -> Result<Looked> {
-    let mut seen = BTreeMap::new();
-    let until = Instant::now() + LONG;
-    let is_late = !read_marks(place, own, &mut seen, until);
-    let holds = |at| seen.get(&at).copied();
-    if !is_late && own.is_all_there(holds) {
-        let is_proven = own.is_proven(holds);
-        return Ok(Looked { whose: Whose::Own, is_proven, is_late, changed: None });
-    }
-    let others = others()?;
-    let holds = |at| seen.get(&at).copied();
-    let is_clear = |other: &FingerprintRecord| own.yields_to(&other.fingerprint, holds);
-    // If not, nobody can tell before the places of others' stretches are read, too.
-    let has_to_be_read = !own.is_proven(holds) && !others.iter().any(is_clear);
-    for other in others.iter().filter(|_| has_to_be_read) {
-        read_marks(place, &other.fingerprint, &mut seen, until);
-    }
-    let others = others.iter().map(|it| (it.disk, &it.fingerprint));
-    let holds = |at| seen.get(&at).copied();
-    let (is_proven, changed) = (own.is_proven(holds), own.changed_by_others(holds));
-    Ok(Looked { whose: whose(own, others, holds), is_proven, is_late, changed })
-}
-
-/// Reads what is not known yet of the stretches of a fingerprint. Says whether there was time
-/// for all of them, or bad sectors took it.
-fn read_marks(
-    place: &mut Visit,
-    fingerprint: &Fingerprint,
-    seen: &mut BTreeMap<u64, u32>,
-    mut until: Instant,
-) -> bool {
-    let mut is_bad = false;
-    for mark in &fingerprint.marks {
-        if seen.contains_key(&mark.at) {
-            continue;
-        }
-        if Instant::now() >= until {
-            return is_bad;
-        }
-        let read = place.read(&(mark.at..mark.at + STRETCH));
-        if read.is_err() {
-            is_bad = true;
-            until = until.min(Instant::now() + BAD);
-        }
-        let sum = read.ok().filter(|bytes| bytes.len() == STRETCH as usize);
-        seen.extend(sum.map(|bytes| (mark.at, checksum(&bytes))));
-    }
-    true
 }
 
 /// Takes the fingerprint of a place; none of one that fails.

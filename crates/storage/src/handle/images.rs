@@ -59,12 +59,12 @@ impl DatastoreHandle {
     }
 
     /// Finds the sidecar of an image whose device or export was made larger since the daemon
-    /// before this one opened it; `is_proven`: the content of the place says that it is the
-    /// disk's.
+    /// before this one opened it, if it is one of `expected`. `is_proven`: the content of the
+    /// place says that it is the disk's.
     pub fn follow_growth(
         &self,
         file: &str,
-        expected: &Identity,
+        expected: &[Identity],
         is_proven: bool,
     ) -> Result<()> {
         let datastore = self.get()?;
@@ -72,19 +72,21 @@ impl DatastoreHandle {
             return Ok(());
         }
         let before = self.store.place_size(self.name())?;
-        let grown = datastore.image(file).and_then(|image| {
-            datastore.follow_growth(&image, expected, before, is_proven)
-        });
-        let found = grown.map_err(|error| self.refused(&error))?;
-        if found == Whereabouts::Behind {
-            tracing::warn!(
-                disk = expected.name,
-                datastore = self.name(),
-                "the datastore was made larger; the disk's sidecar is at its new end now"
-            );
-        }
-        if found != Whereabouts::Nowhere {
+        for one in expected {
+            let grown = datastore.image(file).and_then(|image| {
+                datastore.follow_growth(&image, one, before, is_proven)
+            });
+            match grown.map_err(|error| self.refused(&error))? {
+                Whereabouts::Nowhere => continue,
+                Whereabouts::Behind => tracing::warn!(
+                    disk = one.name,
+                    datastore = self.name(),
+                    "the datastore was made larger; the disk's sidecar is at its new end now"
+                ),
+                Whereabouts::Here => {}
+            }
             self.note_size(&datastore);
+            break;
         }
         Ok(())
     }

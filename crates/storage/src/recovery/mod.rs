@@ -14,6 +14,8 @@
 //! machine, and where a file system passes them on. The operator has to.
 
 mod verdict;
+use std::slice;
+
 use sterna_api::{
     Error, FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Result, Sidecar,
 };
@@ -111,6 +113,7 @@ impl Storage {
     fn take_in(&self, one: &Found, says: &Identity) -> Result<()> {
         let _claim = self.claims.alone(claim_of(&says.name))?;
         let handle = self.handle(&one.datastore)?;
+        handle.follow_growth(&one.file, slice::from_ref(says), false)?;
         let image = handle.expect(&one.file, says)?;
         let record = DiskRecord {
             id: says.id,
