@@ -132,7 +132,6 @@ fn warning(disk: &DiskRecord, rival: &Rival) -> Warning {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::stage::Stage;
 
     #[test]
