@@ -66,7 +66,9 @@ impl Error {
     /// There is no `what` of that name.
     pub fn not_found(what: &str, name: impl fmt::Display) -> Self {
         let name = name.to_string();
-        let error = Self::new(ErrorCode::NotFound, format!("there is no {what} {name}"));
+        // A name in commands and paths, and a word that people write otherwise.
+        let noun = if what == "vm" { "VM" } else { what };
+        let error = Self::new(ErrorCode::NotFound, format!("there is no {noun} {name}"));
         // A place where a name is wanted: it can get one.
         let is_place = what == "datastore" && name.contains('/');
         error.hint(match is_place {

@@ -2,8 +2,9 @@
 //!
 //! `sterna serve` is the daemon; nearly every other command asks a daemon over its
 //! unix socket (`commands`). `args` is the command line as a whole; `completion` and `names`
-//! say of it what shells and `man` want to know. With `--json` the answer is printed as the
-//! API gave it; without, people get tables that fit 80 columns.
+//! say of it what shells and `man` want to know, and `usage` what is wrong with a line. With
+//! `--json` the answer is printed as the API gave it; without, people get tables that fit 80
+//! columns.
 //!
 //! Exit codes: 0 done, 1 it failed (stderr says what, to what, and what to do
 //! next), 2 the command line was wrong.
@@ -19,13 +20,13 @@ mod common;
 mod completion;
 mod names;
 mod old_spelling;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use sterna_api::{Error, ErrorCode};
 use sterna_console::connect::{Link, Said, explain};
-use sterna_console::output::{Output, note};
+use sterna_console::output::Output;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
@@ -34,9 +35,14 @@ use crate::commands::{
 };
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(old_spelling::today(std::env::args_os())) {
+    let line = old_spelling::today(std::env::args_os());
+    let words: Vec<String> =
+        line.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let cli = match Cli::try_parse_from(line) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, Output::new(json_asked())),
+        Err(error) => {
+            return usage::tell(error, &words, Output::new(json_asked())).into();
+        }
     };
     let output = Output::new(cli.json);
     match run(cli, output) {
@@ -53,32 +59,6 @@ fn main() -> ExitCode {
 /// Whether JSON is asked for on a command line that cannot be read as a whole.
 fn json_asked() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
-}
-
-/// Says what is wrong with the command line, or prints the help asked for. clap
-/// wraps help, but not errors.
-fn usage(error: &clap::Error, output: Output) -> ExitCode {
-    if !error.use_stderr() {
-        error.exit();
-    }
-    let text = error.render().to_string();
-    if output.is_json() {
-        output.failure(&usage_body(&text));
-    } else {
-        note(text.trim_end());
-    }
-    // The code that clap promises is small.
-    ExitCode::from(error.exit_code() as u8)
-}
-
-/// clap's text in the API's form: its first paragraph is what is wrong. Each further
-/// paragraph, such as the usage, is a line of the hint.
-fn usage_body(text: &str) -> Error {
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    let (message, hint) = text.split_once("\n\n").unwrap_or((text, ""));
-    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lines: Vec<String> = hint.split("\n\n").map(flat).collect();
-    Error { code: ErrorCode::Invalid, message: flat(message), hint: lines.join("\n") }
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
@@ -112,20 +92,5 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
             completion::completion(&args, Cli::command(), &link, output)
         }
         Command::Man(args) => completion::man(&args, Cli::command(), output),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_usage_error_says_what_is_wrong_in_json_too() {
-        let error = Cli::try_parse_from(["sterna", "--json", "migrate", "db"]);
-        let body = usage_body(&error.unwrap_err().render().to_string());
-        assert!(body.message.starts_with("the following required"), "{body:?}");
-        assert!(body.message.contains("--to <DATASTORE>"), "{body:?}");
-        assert!(body.hint.starts_with("Usage: sterna migrate"), "{body:?}");
-        assert!(body.hint.contains("\nFor more information"), "{body:?}");
     }
 }

@@ -11,7 +11,11 @@ use sterna_console::output::note;
 type Words = &'static [&'static str];
 
 /// The old words, and those of today.
-const RENAMED: [(Words, Words); 4] = [
+const RENAMED: [(Words, Words); 7] = [
+    // `remove` removes the thing itself elsewhere.
+    (&["class", "remove"], &["class", "remove-disk"]),
+    (&["drs", "pool", "remove"], &["drs", "pool", "remove-vm"]),
+    (&["pool", "remove"], &["drs", "pool", "remove-vm"]),
     (&["pool"], &["drs", "pool"]),
     (&["rule"], &["drs", "rule"]),
     (&["drs", "moves"], &["drs", "migration", "list"]),
@@ -69,6 +73,9 @@ mod tests {
                 "sterna --socket /s drs migration list --json",
             ),
             ("sterna drs cancel 3", "sterna drs migration cancel 3"),
+            ("sterna class remove oltp db", "sterna class remove-disk oltp db"),
+            ("sterna drs pool remove gold db", "sterna drs pool remove-vm gold db"),
+            ("sterna pool remove gold db", "sterna drs pool remove-vm gold db"),
         ] {
             assert_eq!(spelled(old), new);
         }

@@ -149,12 +149,9 @@ fn explain_client(error: &ClientError) -> Error {
     }
     match error {
         ClientError::Refused(body) => body.clone(),
-        ClientError::NoDaemon { .. } => body(
-            ErrorCode::Unavailable,
-            "start the daemon: `sterna serve`; if it uses another socket, give the path \
-             with --socket or STERNA_SOCKET"
-                .into(),
-        ),
+        ClientError::NoDaemon { .. } => {
+            body(ErrorCode::Unavailable, no_daemon_hint(&caller()))
+        }
         ClientError::Forbidden { .. } => body(
             ErrorCode::Unavailable,
             "use the user that runs the daemon (often root: sudo)".into(),
@@ -172,6 +169,22 @@ fn explain_client(error: &ClientError) -> Error {
                 .into(),
         ),
     }
+}
+
+/// What to do if no daemon answers. Users other than root have another socket than the
+/// package's daemon, so their daemon may be there all the time.
+fn no_daemon_hint(caller: &Caller) -> String {
+    let start = match caller.uid {
+        0 => "start the daemon",
+        _ => {
+            "if the daemon runs as root, as with the package, run the command as root \
+             (sudo); else start it"
+        }
+    };
+    format!(
+        "{start}: `systemctl start sterna`, or `sterna serve`; if it uses another socket, \
+         give the path with --socket or STERNA_SOCKET"
+    )
 }
 
 /// An error and its causes in one line.
@@ -197,5 +210,13 @@ mod tests {
         let body = explain(&error);
         assert!(body.message.contains("107"), "{body:?}");
         assert!(!body.hint.contains("sterna serve"), "{body:?}");
+    }
+
+    #[test]
+    fn other_users_hear_that_the_daemon_may_be_roots() {
+        let hint = |uid| no_daemon_hint(&Caller { uid, ..Caller::from_environment(0) });
+        assert!(!hint(0).contains("sudo"));
+        let before = |hint: String| hint.find("sudo") < hint.find("sterna serve");
+        assert!(hint(1000).contains("sudo") && before(hint(1000)));
     }
 }

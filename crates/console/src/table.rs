@@ -211,13 +211,14 @@ impl Pairs {
         let mut text = String::new();
         for (name, value) in &self.pairs {
             let mut name = name.as_str();
+            let indent = name.len() - name.trim_start().len();
             for line in wrap(&value.text, limit - width) {
                 let is_long = width + line.chars().count() > limit;
                 if is_long && !name.is_empty() {
                     let name = Style::Head.paint(std::mem::take(&mut name), colour);
                     text.push_str(&format!("{name}\n"));
                 }
-                let width = if is_long { ALONE } else { width };
+                let width = if is_long { ALONE + indent } else { width };
                 let line = value.style.paint(&line, colour);
                 let gap = " ".repeat(width - name.chars().count());
                 let name = Style::Head.paint(std::mem::take(&mut name), colour);

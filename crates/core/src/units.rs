@@ -44,7 +44,10 @@ impl std::error::Error for ParseUnitError {}
 
 const SIZE_EXPECTED: &str =
     "a size: a number of bytes, or with a suffix K, M, G or T (10G, 64K, 1.5T)";
-const SPAN_EXPECTED: &str = "a duration: a number with ns, us, ms or s (5ms, 1.5s)";
+const SPAN_EXPECTED: &str =
+    "a duration: a number with ns, us, ms, s, min, h or d (5ms, 10min, 2h)";
+/// `m` stands for minutes in one program and for milliseconds in the next.
+const SPAN_UNCLEAR: &str = "a duration: give min for minutes, ms for milliseconds";
 
 /// Splits `text` into its number and its suffix.
 fn split_number(text: &str) -> Option<(f64, &str)> {
@@ -162,13 +165,19 @@ impl FromStr for Nanos {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseUnitError { text: text.into(), expected: SPAN_EXPECTED };
+        const SECOND: u64 = 1_000_000_000;
+        let expected = |expected| ParseUnitError { text: text.into(), expected };
+        let error = || expected(SPAN_EXPECTED);
         let (number, suffix) = split_number(text.trim()).ok_or_else(error)?;
         let unit = match suffix {
             "ns" => 1,
             "us" | "µs" => 1_000,
             "ms" => 1_000_000,
-            "s" => 1_000_000_000,
+            "s" => SECOND,
+            "min" => 60 * SECOND,
+            "h" => 3600 * SECOND,
+            "d" => 86_400 * SECOND,
+            "m" => return Err(expected(SPAN_UNCLEAR)),
             _ => return Err(error()),
         };
         scale(number, unit).map(Nanos).ok_or_else(error)
@@ -217,7 +226,12 @@ mod tests {
     fn spans_are_read_and_shown() {
         assert_eq!("1.5s".parse::<Nanos>(), Ok(Nanos::from_millis(1500)));
         assert_eq!("20ms".parse::<Nanos>(), Ok(Nanos::from_millis(20)));
+        assert_eq!("1.5 min".parse::<Nanos>(), Ok(Nanos::from_secs(90)));
+        assert_eq!("2h".parse::<Nanos>(), Ok(Nanos::from_secs(7200)));
+        assert_eq!("7d".parse::<Nanos>(), Ok(Nanos::from_secs(7 * 86_400)));
         assert!("20".parse::<Nanos>().is_err());
+        let minutes = "5m".parse::<Nanos>().unwrap_err().to_string();
+        assert!(minutes.contains("min for minutes"), "{minutes}");
         assert_eq!(Nanos::from_micros(1500).to_string(), "1.5 ms");
     }
 

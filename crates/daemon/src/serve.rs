@@ -107,7 +107,11 @@ impl Running {
         let activity = ActivityLog::open(&storage.places.state.join("activity.db"))?;
         let history = HistoryFile::open(&storage.places.state.join("history.db"))?;
         let kept = activity.clone();
-        settings.notes.listen(move |note| kept.enter(entry(note)));
+        settings.notes.listen(move |note| {
+            if let Some(entry) = entry(note) {
+                kept.enter(entry);
+            }
+        });
         let seen = Seen { log: settings.log, visitors, activity, live: Live::new()? };
         let daemon = Arc::new(Daemon::new(storage, seen));
         daemon.storage.vouch();

@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use sterna_api::{AddVm, Error, Result, Vm};
 use sterna_os::{clock, lock};
-use sterna_qemu::Identity;
+use sterna_qemu::virsh::Virsh;
+use sterna_qemu::{Identity, QemuError};
 use sterna_state::{Reach, Step, VmRecord};
 use sterna_storage::datastores::check_name;
 
 use super::look::{Look, look};
 use crate::Machines;
+
+/// The most names of libvirt's VMs that are told: more than that nobody reads in a hint.
+const NAMES_MOST: usize = 20;
 
 impl Machines {
     /// All VMs, by name.
@@ -51,19 +55,7 @@ impl Machines {
         let link = self.vms.link(&reach);
         let look = self.vms.runtime.block_on(look(&link));
         let last_seen = look.last_seen();
-        let seen = look.seen.map_err(|error| {
-            let hint = match (error.remedy(), &reach, &request.domain) {
-                (Some(remedy), ..) => {
-                    format!("Sterna added nothing: {remedy}; then add the VM again")
-                }
-                (None, Reach::Libvirt { uri, .. }, None) => format!(
-                    "Sterna added nothing; if libvirt has another name for the VM: \
-                     `sterna vm add {name} --libvirt {uri} DOMAIN`"
-                ),
-                _ => "Sterna added nothing: repair this, and add the VM again".into(),
-            };
-            Error::unavailable(error).hint(hint)
-        })?;
+        let seen = look.seen.map_err(|error| self.not_found(name, &reach, error))?;
         let record = VmRecord { name: name.clone(), reach, added: clock::now() };
         {
             // Whoever adds the same QEMU at the same time finds this one.
@@ -74,6 +66,33 @@ impl Machines {
         tracing::info!(vm = name, reach = %record.reach, "VM added");
         self.note_last_seen([(&record, last_seen)]);
         Ok(self.view_vm(record, Ok(seen), &self.storage.store.datastores()?))
+    }
+
+    /// Why a VM cannot be added that nobody could ask. If libvirt does not know its name,
+    /// with the names that libvirt knows.
+    fn not_found(&self, name: &str, reach: &Reach, error: QemuError) -> Error {
+        let hint = match (error.remedy(), reach) {
+            (Some(remedy), _) => {
+                format!("Sterna added nothing: {remedy}; then add the VM again")
+            }
+            (None, Reach::Libvirt { uri, domain }) if error.is_unknown() => {
+                let libvirt = Virsh::at(uri);
+                let has = self.vms.runtime.block_on(libvirt.names()).unwrap_or_default();
+                let few =
+                    has.iter().take(NAMES_MOST).cloned().collect::<Vec<_>>().join(", ");
+                let has = match has.len() {
+                    0 => String::new(),
+                    ..=NAMES_MOST => format!("; it has: {few}"),
+                    more => format!("; it has: {few} and {} more", more - NAMES_MOST),
+                };
+                format!(
+                    "Sterna added nothing: libvirt has no VM {domain}{has}; give the name \
+                     there: `sterna vm add {name} --libvirt {uri} DOMAIN`"
+                )
+            }
+            (None, _) => "Sterna added nothing: repair this, and add the VM again".into(),
+        };
+        Error::unavailable(error).hint(hint)
     }
 
     /// Refuses a QEMU that is a known VM already, at another monitor of its: two would plan

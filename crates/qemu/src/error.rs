@@ -54,6 +54,11 @@ impl QemuError {
         }
     }
 
+    /// Whether it is libvirt that does not know the VM.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, QemuError::Virsh(error) if error.is_unknown())
+    }
+
     /// Whether the VM is not there any more: it was shut down, or it died.
     pub fn is_gone(&self) -> bool {
         match self {

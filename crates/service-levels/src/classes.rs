@@ -162,8 +162,8 @@ impl ServiceLevels {
                 let (disk, other) = (self.name_of(disk)?, &other.record.name);
                 let message = format!("disk {disk} is in class {other} already");
                 let hint = format!(
-                    "remove it from the class first: `sterna class remove {other} \
-                     {disk}`"
+                    "remove it from the class first: `sterna class remove-disk \
+                     {other} {disk}`"
                 );
                 return Err(Error::in_use(message).hint(hint));
             }

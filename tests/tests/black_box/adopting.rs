@@ -444,7 +444,7 @@ fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
     let refused = |line: &str, words: &[&str]| {
         daemon.sterna(line).fails_with(words);
     };
-    refused("vm adopt other vda --on there", &["there is no vm other"]);
+    refused("vm adopt other vda --on there", &["there is no VM other"]);
     refused("vm adopt web vdz --on there", &["no disk vdz", "vda"]);
     refused("vm adopt web vda --on nowhere", &["no datastore nowhere"]);
     refused("vm adopt web vda --on there --name a/b", &["cannot be the name"]);

@@ -318,6 +318,16 @@ fn who_did_what_is_known_after_a_restart() {
     let about = stage.daemon.json("activity disk:a");
     let only = |it: &Value| it["about"] == "disk a";
     assert!(about.as_array().is_some_and(|it| !it.is_empty() && it.iter().all(only)));
+    let none = stage.daemon.sterna("activity disk:nosuch").ok().stdout;
+    assert!(none.contains("No entry about disk:nosuch"), "{none}");
+    for wrong in ["a", "dsk:a"] {
+        let refused = stage.daemon.sterna(&format!("activity {wrong}"));
+        refused.fails_with(&["the kinds are disk, datastore"]);
+    }
+    // A request is told once, by whoever has asked.
+    let added = stage.daemon.json("activity datastore:here");
+    let added = added.as_array().expect("entries");
+    assert_eq!(added.iter().filter(|it| it["who"] == "sterna").count(), 0, "{added:#?}");
 }
 
 #[test]

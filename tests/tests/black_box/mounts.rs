@@ -83,6 +83,28 @@ fn nothing_goes_on_to_the_bare_mount_point() {
 }
 
 #[test]
+fn an_image_whose_file_system_was_taken_away_is_out_of_sight_and_not_lost() {
+    let Some((stage, fast)) = stage_and_fast() else { return };
+    stage.daemon.sterna("disk create kept --size 1M --on fast").ok();
+    fast.leave();
+    let of_the_disk = || {
+        let status = stage.daemon.json("status");
+        let warnings = status["warnings"].as_array().expect("a list of warnings");
+        warnings.iter().find(|one| one["about"] == "disk kept").cloned()
+    };
+    let warning = until("a warning of the disk", seconds(10), of_the_disk);
+    let told = warning.to_string();
+    assert!(told.contains("out of sight"), "{warning:#}");
+    assert!(told.contains("do not stop the daemon before"), "{warning:#}");
+    assert!(!told.contains("sterna migrate"), "{warning:#}");
+    fast.come_back();
+    until("the warning to be over", seconds(20), || {
+        of_the_disk().is_none().then_some(())
+    });
+    assert_eq!(stage.daemon.disk("kept")["served"], true);
+}
+
+#[test]
 fn a_move_waits_for_the_file_system_that_it_goes_to() {
     let Some((stage, fast)) = stage_and_fast() else { return };
     stage.disk_with_data("a", 32 * MIB, 32 * MIB);

@@ -24,7 +24,7 @@ fn refuses(setting: &Setting) {
     let to = |socket: &Path| format!("drs apply web --qmp {}", socket.display());
     daemon.sterna("drs apply web").fails_with(&["host b has no program", "--qmp"]);
     daemon.sterna("drs apply 7").fails_with(&["no recommendation 7"]);
-    daemon.sterna("drs apply other").fails_with(&["there is no vm other"]);
+    daemon.sterna("drs apply other").fails_with(&["there is no VM other"]);
     daemon.sterna("drs apply web --qmp b.qmp").fails_with(&["not an absolute path"]);
     daemon.sterna(&to(setting.source.socket())).fails_with(&["belongs to VM web"]);
     let nobody = setting.stage.scratch.socket("nobody.qmp");

@@ -96,7 +96,7 @@ fn a_vm_is_added_listed_shown_and_forgotten() {
     // Where a disk's name is wanted, a VM's leads to its disks.
     daemon.sterna("migrate web --to there").fails_with(&["sterna vm move web"]);
     daemon.sterna("vm remove web").ok();
-    daemon.sterna("vm show web").fails_with(&["there is no vm web"]);
+    daemon.sterna("vm show web").fails_with(&["there is no VM web"]);
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn what_cannot_be_moved_is_refused_with_the_reason() {
     daemon.sterna("vm move web vdz --to there").fails_with(&["no disk vdz", "vda"]);
     daemon.sterna("vm move web vda --to nowhere").fails_with(&["no datastore nowhere"]);
     daemon.sterna("vm move web vda --to here").fails_with(&["on datastore here already"]);
-    daemon.sterna("vm move other vda --to there").fails_with(&["there is no vm other"]);
+    daemon.sterna("vm move other vda --to there").fails_with(&["there is no VM other"]);
     daemon
         .sterna("vm add x --qmp /nonexistent/socket")
         .fails_with(&["/nonexistent/socket"]);

@@ -46,6 +46,17 @@ fn a_disk_of_libvirts_moves_and_is_there_at_the_next_start() {
 }
 
 #[test]
+fn a_wrong_name_and_a_wrong_uri_of_libvirt_have_hints_of_their_own() {
+    let Some((stage, domain, _)) = libvirt_stage() else { return };
+    let line = format!("vm add wbe --libvirt {}", libvirt::URI);
+    let names = ["libvirt has no VM wbe; it has: ", domain.name(), "DOMAIN"];
+    stage.daemon.sterna(&line).fails_with(&names);
+    let uri = stage.daemon.sterna("vm add other --libvirt qemu:///sytem");
+    let uri = uri.fails_with(&["correct the URI", "qemu:///system"]);
+    assert!(!uri.stderr.contains("DOMAIN"), "{}", uri.stderr);
+}
+
+#[test]
 fn a_move_of_libvirts_is_guarded_and_cancelled() {
     let Some((stage, domain, old)) = libvirt_stage() else { return };
     stage.daemon.sterna("vm move web vda --to there --p99 5ms").fails_with(&["--keep"]);

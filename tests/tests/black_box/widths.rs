@@ -72,7 +72,7 @@ top --count 1
 top --count 1 --by datastore
 class create @oltp @db --reservation 500iops --shares 2000
 class add @oltp @log
-class remove @oltp @log
+class remove-disk @oltp @log
 class set @oltp --shares 500
 top --count 1 --by class
 class list
@@ -153,7 +153,7 @@ drs explain @web
 drs apply
 drs migration list
 drs rule remove @pin
-drs pool remove @gold @web
+drs pool remove-vm @gold @web
 drs pool delete @gold
 host unassign @web
 host remove @two

@@ -4739,7 +4739,10 @@ export interface operations {
                 limit?: number;
                 /** @description Only those before this number. */
                 before?: number;
-                /** @description Only those about this: `disk:db`, `datastore:fast`, `migration:4`. */
+                /**
+                 * @description Only those about this: `disk:db`, `datastore:fast`, `migration:4`. There are the
+                 *     kinds disk, datastore, migration, plan, class, policy, vm, host, pool and rule.
+                 */
                 of?: string;
                 /** @description Only those since this moment (seconds since 1970). */
                 from?: number;

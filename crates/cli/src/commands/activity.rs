@@ -15,7 +15,8 @@ const INDENT: &str = "    ";
 
 #[derive(Debug, Args)]
 pub(crate) struct ActivityArgs {
-    /// Only entries about this: disk:NAME, datastore:NAME, migration:NUMBER
+    /// Only entries about this: KIND:NAME, where KIND is disk, datastore, migration,
+    /// plan, class, policy, vm, host, pool or rule (disk:db, migration:4)
     #[arg(value_name = "WHAT")]
     about: Option<String>,
     /// Only entries of this past time
@@ -37,13 +38,18 @@ pub(crate) fn run(
     let (about, limit) = (args.about.as_deref(), usize::from(args.limit));
     let found =
         link.ask(async |client| Ok(client.activity(about, since, limit).await?))?;
-    output.answer(&found.entries, |entries| show(entries))
+    output.answer(&found.entries, |entries| show(entries, args))
 }
 
 /// The latest last, where the eye is.
-fn show(entries: &[Activity]) -> String {
+fn show(entries: &[Activity], args: &ActivityArgs) -> String {
     if entries.is_empty() {
-        return "Nothing was done yet.\n".into();
+        return match (&args.about, args.since) {
+            (Some(about), None) => format!("No entry about {about}.\n"),
+            (Some(about), Some(_)) => format!("No entry about {about} in this time.\n"),
+            (None, Some(_)) => "No entry in this time.\n".into(),
+            (None, None) => "Nothing was done yet.\n".into(),
+        };
     }
     entries.iter().rev().map(entry).collect()
 }
@@ -76,12 +82,23 @@ mod tests {
             command: Some("sterna migrate db --to slow".into()),
             ok,
         };
-        let text = show(&[one(2, false, "refused"), one(1, true, "start migration")]);
+        let all = ActivityArgs { about: None, since: None, limit: 50 };
+        let entries = [one(2, false, "refused"), one(1, true, "start migration")];
+        let text = show(&entries, &all);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].ends_with("root  disk db"), "{text}");
         assert_eq!(lines[1], "    start migration");
         assert_eq!(lines[2], "    $ sterna migrate db --to slow");
         assert_eq!(lines[4], "    ! refused");
-        assert_eq!(show(&[]), "Nothing was done yet.\n");
+    }
+
+    #[test]
+    fn an_empty_list_says_what_there_is_no_entry_about() {
+        let mut args = ActivityArgs { about: None, since: None, limit: 50 };
+        assert_eq!(show(&[], &args), "Nothing was done yet.\n");
+        args.since = Some(Nanos::from_secs(60));
+        assert_eq!(show(&[], &args), "No entry in this time.\n");
+        args = ActivityArgs { about: Some("disk:nosuch".into()), since: None, limit: 50 };
+        assert_eq!(show(&[], &args), "No entry about disk:nosuch.\n");
     }
 }

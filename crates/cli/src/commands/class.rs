@@ -38,7 +38,7 @@ pub(crate) enum ClassCommand {
         disks: Vec<String>,
     },
     /// Remove disks from a class
-    Remove {
+    RemoveDisk {
         /// Its name
         name: String,
         /// The disks
@@ -68,6 +68,7 @@ pub(crate) enum ClassCommand {
     /// Show one class
     Show(NameArg),
     /// Delete a class; its disks are in no class then
+    #[command(visible_alias = "rm")]
     Delete {
         /// Its name
         name: String,
@@ -108,7 +109,7 @@ pub(crate) fn run(
             let changed = client.change_class(&name, &change).await?;
             output.answer(&changed, members)
         }
-        ClassCommand::Remove { name, disks } => {
+        ClassCommand::RemoveDisk { name, disks } => {
             let change = ChangeClass { remove: disks, ..ChangeClass::default() };
             let changed = client.change_class(&name, &change).await?;
             output.answer(&changed, members)

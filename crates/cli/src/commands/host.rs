@@ -161,8 +161,10 @@ fn show(one: &Host, output: Output) -> String {
     pairs.add("host", one.name.as_str());
     pairs.add("processors", format!("{}, load {cpu}", processors(one.cpu)));
     pairs.add("memory", format!("{}, load {memory}", bytes(one.memory)));
-    let vms = if one.vms.is_empty() { "none".into() } else { one.vms.join(", ") };
-    pairs.add(&count(one.vms.len() as u64, "VM"), vms);
+    match one.vms.len() {
+        0 => pairs.add("VMs", "none"),
+        some => pairs.add(&count(some as u64, "VM"), one.vms.join(", ")),
+    }
     pairs.maybe("program", one.program.as_deref());
     pairs.add("added", moment_ago(one.added));
     output.pairs(&pairs)

@@ -121,10 +121,14 @@ pub(crate) fn scores(scores: &PredictionScores) -> String {
     let tenths = |part: f64| percent((part * 1000.0).round() / 1000.0);
     let (moves, within) = (scores.moves, scores.within);
     let median = tenths(median);
-    let times = format!(
-        "half of {moves} predicted times were at most {median} off; {within} were in \
-         their range"
-    );
+    let times = match moves {
+        // Of one there is no half.
+        1 => format!("1 move predicted: {median} off"),
+        _ => format!(
+            "half of {moves} predicted times were at most {median} off; {within} were in \
+             their range"
+        ),
+    };
     match scores.kept_error {
         None => times,
         Some(error) => format!(

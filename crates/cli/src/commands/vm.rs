@@ -26,7 +26,8 @@ pub(crate) enum VmCommand {
     Add {
         /// The VM's name in Sterna
         name: String,
-        /// A QMP socket of QEMU that no other program uses (-qmp unix:PATH,server=on)
+        /// A QMP socket of QEMU that no other program uses
+        /// (-qmp unix:PATH,server=on,wait=off)
         #[arg(long, value_name = "PATH")]
         qmp: Option<PathBuf>,
         /// libvirt's URI (qemu:///system)
@@ -41,7 +42,7 @@ pub(crate) enum VmCommand {
     List,
     /// Show one VM and its disks
     Show(NameArg),
-    /// Remove a VM from Sterna; the VM keeps running
+    /// Remove a VM from Sterna; Sterna does nothing to the VM
     #[command(visible_alias = "rm")]
     Remove(NameArg),
     /// Move a disk that QEMU serves to another datastore while the disk is in use
@@ -129,7 +130,8 @@ pub(crate) fn run(command: VmCommand, link: &Link, output: Output) -> anyhow::Re
         VmCommand::Remove(NameArg { name }) => {
             let gone = link.ask(async |client| Ok(client.remove_vm(&name).await?))?;
             output.answer(&gone, |gone| {
-                format!("VM {} is removed from Sterna. The VM keeps running.", gone.name)
+                let name = &gone.name;
+                format!("VM {name} is removed from Sterna. Sterna did nothing to the VM.")
             })
         }
         VmCommand::Move { which: WhichArgs { name, device }, to, how } => {

@@ -78,33 +78,35 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
 
 /// A response time.
 pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
-    match span_of(text)? {
+    match parse_short(text)? {
         Nanos(0) => Err("give a response time above zero".into()),
         span => Ok(span),
     }
 }
 
-fn span_of(text: &str) -> Result<Nanos, String> {
+/// A span, which has a unit: the usual two are told if it has none.
+fn span_of(text: &str, usual: [&str; 2]) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
     {
-        return Err(format!("the unit is missing: give {number}ms or {number}s"));
+        let [one, other] = usual;
+        return Err(format!(
+            "the unit is missing: give {number}{one} or {number}{other}"
+        ));
     }
     text.parse().map_err(|error| format!("{error}"))
 }
 
-/// A span that may have hours or minutes.
+/// A short span, which may be zero.
+pub(crate) fn parse_short(text: &str) -> Result<Nanos, String> {
+    span_of(text, ["ms", "s"])
+}
+
+/// A span of minutes, hours or days.
 pub(crate) fn parse_long(text: &str) -> Result<Nanos, String> {
-    let times = |unit: &str, seconds: f64| {
-        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
-        (number > 0.0).then_some(Nanos((number * seconds * 1e9) as u64))
-    };
-    match times("h", 3600.0).or_else(|| times("min", 60.0)) {
-        Some(span) => Ok(span),
-        None => match span_of(text)? {
-            Nanos(0) => Err("give a span above zero (30s, 5min, 1h)".into()),
-            span => Ok(span),
-        },
+    match span_of(text, ["min", "h"])? {
+        Nanos(0) => Err("give a span above zero (30s, 5min, 1h)".into()),
+        span => Ok(span),
     }
 }
 
@@ -196,7 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn spans_may_have_hours_and_minutes() {
+    fn spans_may_have_days_hours_and_minutes() {
+        assert_eq!(parse_long("7d"), Ok(Nanos::from_secs(7 * 86_400)));
         assert_eq!(parse_long("1h"), Ok(Nanos::from_secs(3600)));
         assert_eq!(parse_long("1.5 min"), Ok(Nanos::from_secs(90)));
         assert_eq!(parse_long("600s"), Ok(Nanos::from_secs(600)));
@@ -210,6 +213,7 @@ mod tests {
         let keep = parse_part("abc").unwrap_err();
         assert_eq!(keep, "give a percentage above 0% and at most 100% (90%)");
         assert_eq!(parse_span("5").unwrap_err(), "the unit is missing: give 5ms or 5s");
+        assert_eq!(parse_long("5").unwrap_err(), "the unit is missing: give 5min or 5h");
         assert_eq!(parse_span("0ms").unwrap_err(), "give a response time above zero");
         for nothing in ["0s", "0min", "0h", "0ms"] {
             let said = parse_long(nothing).unwrap_err();

@@ -3,6 +3,7 @@
 pub(crate) mod guard;
 pub(crate) mod number;
 pub(crate) mod rate;
+pub(crate) mod strength;
 pub(crate) mod text_file;
 pub(crate) mod verification;
 
@@ -17,7 +18,8 @@ pub(crate) const GLOBAL: &str = "Global options";
 #[derive(Debug, Default, Args)]
 pub(crate) struct SocketArg {
     /// The daemon's API socket [default: STERNA_SOCKET, else /run/sterna/sterna.sock
-    /// for root, $XDG_RUNTIME_DIR/sterna/sterna.sock for other users]
+    /// for root, $XDG_RUNTIME_DIR/sterna/sterna.sock for other users, and
+    /// /tmp/sterna-UID/sterna.sock without XDG_RUNTIME_DIR]
     #[arg(
         long,
         global = true,

@@ -34,10 +34,10 @@ pub struct Nas250Args {
     /// The number of tiles of 25 VMs, 1 to 10
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u8).range(1..=10))]
     tiles: u8,
-    /// Divide the paper's disk sizes by this number
+    /// Divide the paper's disk sizes by this number, 100 to 100000
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u64).range(100..=100_000))]
     scale: u64,
-    /// Seconds of load before the first wave
+    /// Seconds of load before the first wave, 2 to 3600
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(2..=3600))]
     seconds: u32,
     /// Seed of the random numbers

@@ -45,7 +45,7 @@ const ARRAY: &str = "array://e4-fc?cache=16M&write-cache=32M";
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub struct QosArgs {
-    /// The total time in minutes [default: 20]
+    /// The total time in minutes, up to 240 [default: 20]
     #[arg(
         long,
         value_name = "N",

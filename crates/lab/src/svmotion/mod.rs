@@ -67,7 +67,7 @@ pub struct SvmotionArgs {
     #[arg(long, value_name = "N", default_value_t = SCALE,
         value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
-    /// The number of repetitions of each move
+    /// The number of repetitions of each move, 1 to 50
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=REPEATS_MAX))]
     repeats: u32,

@@ -75,7 +75,10 @@ impl Driver {
         let note = ending.note.clone().unwrap_or_default();
         let recorded = self.machines.storage.store.vm_move_ends(id, step, ending, leaves);
         recorded.map_err(|error| self.not_recorded(&error))?;
-        tracing::info!(migration = id, note, "move {step}");
+        match leaves.unclear {
+            true => tracing::warn!(migration = id, note, "the move's end is unclear"),
+            false => tracing::info!(migration = id, note, "move {step}"),
+        }
         // What may be the truth is for all at once.
         if opens || !leaves.untidy {
             self.settle(opens);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
+use sterna_core::Bytes;
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_machines::claim_of;
 use sterna_os::{clock, lock, program};
@@ -17,6 +18,29 @@ use crate::Planner;
 
 /// Hosts at most: all VMs are compared with all of them.
 const HOSTS_MAX: usize = 1024;
+/// The least memory of a host, in bytes: no VM has less. Less is a unit that was left out.
+const MEMORY_MIN: u64 = 1 << 20;
+
+/// Refuses what no host has.
+fn check_capacity(cpu: f64, memory: u64) -> Result<()> {
+    if !(cpu.is_finite() && cpu >= 1.0) {
+        let message = format!("a host needs at least 1 processor, and not {cpu}");
+        return Err(Error::invalid(message).hint("give the number that VMs may use"));
+    }
+    if memory < MEMORY_MIN {
+        let message = format!(
+            "a host needs at least {} of memory, and not {}",
+            Bytes(MEMORY_MIN),
+            Bytes(memory)
+        );
+        let hint = match memory {
+            0 => "give the memory that VMs may use, for example 64G".into(),
+            _ => format!("did you mean {memory}G?"),
+        };
+        return Err(Error::invalid(message).hint(hint));
+    }
+    Ok(())
+}
 
 impl Planner {
     /// What there is, and what was seen of it.
@@ -44,11 +68,7 @@ impl Planner {
     pub fn add_host(&self, request: &AddHost) -> Result<Host> {
         let AddHost { name, cpu, memory } = request;
         check_name("host", name)?;
-        if !(cpu.is_finite() && *cpu > 0.0) || *memory == 0 {
-            let message =
-                format!("a host cannot have {cpu} processors and {memory} bytes");
-            return Err(Error::invalid(message).hint("give more than 0 of each"));
-        }
+        check_capacity(*cpu, *memory)?;
         let record = HostRecord {
             name: name.clone(),
             cpu: *cpu,

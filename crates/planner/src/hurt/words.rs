@@ -164,7 +164,7 @@ pub(super) fn help_by_limit(hurt: &Hurt, help: Help, around: &Around) -> HurtHel
             let new = format!("{name}-limited");
             let new = if is_name(&new) { new } else { "limited".into() };
             let leave = own.as_ref().map_or(String::new(), |class| {
-                format!("sterna class remove {class} {name} && ")
+                format!("sterna class remove-disk {class} {name} && ")
             });
             format!(
                 "{leave}sterna class create {new} {name} && sterna policy limit {new} {goal}"
@@ -293,7 +293,7 @@ mod tests {
             "sterna class create etl-limited etl && sterna policy limit etl-limited 19M";
         assert_eq!(none, made);
         let same = help_by_limit(&hurt(), limit, &around(Some("gold"))).command.unwrap();
-        assert_eq!(same, format!("sterna class remove gold etl && {made}"));
+        assert_eq!(same, format!("sterna class remove-disk gold etl && {made}"));
         let small = Help::Unforeseen { bytes_per_second: 900.0 };
         let least = help_by_limit(&hurt(), small, &around(Some("batch"))).command;
         assert_eq!(least.as_deref(), Some("sterna policy limit batch 256K"));

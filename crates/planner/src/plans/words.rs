@@ -15,7 +15,7 @@ pub(super) fn why(why: Why) -> String {
         Why::Emptiest(taken) => {
             format!("emptiest: {} used afterwards", Percent(taken))
         }
-        Why::Only => "the only datastore with room".into(),
+        Why::Only => "the only destination with room".into(),
         Why::Alone => "the datastore holds a single disk".into(),
     }
 }

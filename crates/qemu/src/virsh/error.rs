@@ -55,6 +55,22 @@ impl VirshError {
                 ])
     }
 
+    /// Whether libvirt does not know the VM.
+    pub fn is_unknown(&self) -> bool {
+        self.says(&["Domain not found"])
+            || self.says(&["failed to get domain"]) && !self.is_silent()
+    }
+
+    /// Whether libvirt does not understand its URI, or has no driver for it.
+    pub fn is_wrong_uri(&self) -> bool {
+        self.says(&[
+            "URI path",
+            "no connection driver available",
+            "Unable to parse URI",
+            "unable to parse URI",
+        ])
+    }
+
     /// Whether nobody was there to be asked: nothing has been done.
     pub fn is_away(&self) -> bool {
         self.says(&["Failed to connect socket"]) && !self.says(&["End of file"])
@@ -67,6 +83,9 @@ impl VirshError {
                 "install virsh (Debian, Ubuntu: `apt install libvirt-clients`; Fedora, RHEL: \
                  `dnf install libvirt-client`)",
             ),
+            _ if self.is_wrong_uri() => {
+                Some("correct the URI: as a rule it is qemu:///system")
+            }
             _ if self.is_away() && self.says(&["Permission denied"]) => Some(
                 "let the daemon's user use libvirt: as a rule, put that user into the group \
                  libvirt, and start the daemon again",
@@ -122,6 +141,24 @@ mod tests {
         let no_virsh = VirshError::NoVirsh("No such file or directory".into());
         assert!(remedy(&no_virsh).contains("libvirt-clients"), "{}", remedy(&no_virsh));
         assert_eq!(refused("Domain not found: no domain").remedy(), None);
+    }
+
+    #[test]
+    fn a_wrong_uri_is_told_from_a_wrong_name() {
+        for said in [
+            "failed to connect to the hypervisor; internal error: unexpected QEMU URI \
+             path '/sytem', try qemu:///system",
+            "failed to connect to the hypervisor; no connection driver available for wbe:///",
+        ] {
+            let error = refused(said);
+            assert!(error.is_wrong_uri() && !error.is_unknown(), "{said}");
+            assert!(error.remedy().is_some_and(|it| it.contains("qemu:///system")));
+        }
+        let gone = refused("failed to get domain 'wbe'; End of file while reading data");
+        assert!(!gone.is_unknown());
+        for said in ["failed to get domain 'wbe'", "Domain not found: no domain 'wbe'"] {
+            assert!(refused(said).is_unknown() && !refused(said).is_wrong_uri());
+        }
     }
 
     #[test]

@@ -53,6 +53,17 @@ impl Virsh {
         Virsh { uri: uri.into() }
     }
 
+    /// The names of all its VMs.
+    pub async fn names(&self) -> Result<Vec<String>, VirshError> {
+        let list = self.run(&["list", "--all", "--name"]).await?;
+        Ok(list
+            .lines()
+            .map(str::trim)
+            .filter(|it| !it.is_empty())
+            .map(Into::into)
+            .collect())
+    }
+
     /// Runs one command and gives what it printed.
     pub async fn run(&self, args: &[&str]) -> Result<String, VirshError> {
         self.run_with(args, String::new(), ANSWER_WITHIN).await

@@ -7,14 +7,41 @@
 
 mod notes;
 mod requests;
+mod words;
 
-use sterna_api::{Activities, Activity, Result};
+use sterna_api::{Activities, Activity, Error, Result};
 use sterna_state::Wanted;
 
 pub(crate) use self::requests::Asked;
 use crate::Server;
 
 pub use self::notes::entry;
+
+/// What entries are about.
+const KINDS: [&str; 10] = [
+    "disk",
+    "datastore",
+    "migration",
+    "plan",
+    "class",
+    "policy",
+    "vm",
+    "host",
+    "pool",
+    "rule",
+];
+
+/// What entries say they are about if they are about `of`, which is `KIND:NAME`. Nothing is
+/// about an unknown kind: an empty list would be the answer to a mistake.
+pub(crate) fn about(of: &str) -> Result<String> {
+    match of.split_once(':') {
+        Some((kind, name)) if KINDS.contains(&kind) && !name.is_empty() => {
+            Ok(format!("{kind} {name}"))
+        }
+        _ => Err(Error::invalid(format!("no entry can be about `{of}`"))
+            .hint(format!("give KIND:NAME; the kinds are {}", KINDS.join(", ")))),
+    }
+}
 
 impl Server {
     /// The entries that are wanted, the latest first.
@@ -33,5 +60,20 @@ impl Server {
         let mut entries = self.activity.read(wanted)?;
         entries.reverse();
         Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_entries_can_be_about_has_a_known_kind_and_a_name() {
+        assert_eq!(about("disk:db").ok().as_deref(), Some("disk db"));
+        assert_eq!(about("policy:1").ok().as_deref(), Some("policy 1"));
+        for wrong in ["foo", "dsk:db", "disk:", ":db", "disk db"] {
+            let refused = about(wrong).expect_err("it is refused");
+            assert!(refused.hint.contains("datastore, migration"), "{refused:?}");
+        }
     }
 }

@@ -8,6 +8,8 @@ use serde_json::Value;
 use sterna_api::{Activity, printable_line};
 use sterna_core::{Bytes, Nanos};
 
+use super::words::object;
+
 /// The most that is told of a request, in characters.
 const TEXT_MOST: usize = 400;
 
@@ -29,6 +31,9 @@ const SUBJECTS: [(&str, &str); 12] = [
 
 /// Fields that are told whatever they say: no other one says whether it begins or ends.
 const SWITCHES: [&str; 1] = ["maintenance"];
+
+/// Fields that hold if nothing is said: they are told if they do not.
+const USUAL: [&str; 1] = ["verify"];
 
 /// Fields whose numbers are bytes, or bytes per second.
 const SIZES: [&str; 5] = ["size", "rate", "bytes", "bytes_per_second", "memory"];
@@ -69,6 +74,8 @@ impl Asked {
                 .map(|(field, value)| match text.ends_with(field.as_str()) {
                     // `set maintenance: off`.
                     true => words(field, value),
+                    // `without verification` says it all, and an aim its kind.
+                    false if field == "verify" || field == "aim" => words(field, value),
                     false => format!("{} {}", noun(field), words(field, value)),
                 })
                 .collect();
@@ -121,10 +128,14 @@ fn words(field: &str, value: &Value) -> String {
         (Value::Bool(is_on), _) if SWITCHES.contains(&field) => {
             if *is_on { "on" } else { "off" }.into()
         }
+        (Value::Bool(false), _) if field == "verify" => "without verification".into(),
         (Value::Array(all), _) => {
             all.iter().map(|one| words(field, one)).collect::<Vec<_>>().join(" ")
         }
         (Value::Object(all), _) => {
+            if let Some(said) = object(field, value) {
+                return said;
+            }
             let told = all.iter().filter(|(field, value)| says(field, value));
             let told = told
                 .map(|(field, value)| format!("{} {}", noun(field), words(field, value)));
@@ -146,7 +157,11 @@ fn words(field: &str, value: &Value) -> String {
 
 /// Whether a field is told.
 fn says(field: &str, value: &Value) -> bool {
-    says_something(value) || (SWITCHES.contains(&field) && value.is_boolean())
+    match value {
+        Value::Bool(is_on) if USUAL.contains(&field) => !is_on,
+        Value::Bool(_) if SWITCHES.contains(&field) => true,
+        _ => says_something(value),
+    }
 }
 
 /// Whether a value is more than what holds anyway.
@@ -190,7 +205,7 @@ mod tests {
         let body = json!({"disk": "db", "to": "slow", "guard": guard, "verify": true});
         let entry = asked("start_migration", "/v1/migrations", body).entry(7, None);
         assert_eq!(entry.about.as_deref(), Some("disk db"));
-        assert_eq!(entry.text, "start migration: guard keep 0.97, to slow, verify true");
+        assert_eq!(entry.text, "start migration: guard keep 97%, to slow");
         assert_eq!(entry.command.as_deref(), Some("sterna migrate db --to slow"));
         assert!(entry.ok);
     }
@@ -213,6 +228,13 @@ mod tests {
     }
 
     #[test]
+    fn a_move_that_is_not_verified_says_so() {
+        let body = json!({"disk": "db", "to": "slow", "verify": false});
+        let text = asked("start_migration", "/v1/migrations", body).entry(7, None).text;
+        assert_eq!(text, "start migration: to slow, without verification");
+    }
+
+    #[test]
     fn maintenance_says_whether_it_begins_or_ends() {
         let text = |on: bool| {
             let body = json!({"maintenance": on});
@@ -232,12 +254,14 @@ mod tests {
         let body =
             json!({"disk": "db", "to": "slow", "guard": guard, "rate": 209_715_200});
         let text = asked("start_migration", "/v1/migrations", body).entry(7, None).text;
-        assert_eq!(text, "start migration: guard p99 5.0 ms, rate 200 MiB/s, to slow");
+        assert_eq!(
+            text,
+            "start migration: guard p99 below 5.0 ms, rate 200 MiB/s, to slow"
+        );
         let goal = json!({"bytes_per_second": 20 << 20});
         let body = json!({"class": "batch", "aim": {"kind": "limit", "goal": goal}});
         let text = asked("create_policy", "/v1/policies", body).entry(7, None).text;
-        let said = "create policy: aim goal bytes per second 20.0 MiB/s kind limit";
-        assert_eq!(text, said);
+        assert_eq!(text, "create policy: limit to 20.0 MiB/s");
     }
 
     #[test]

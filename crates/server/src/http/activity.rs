@@ -44,7 +44,8 @@ pub(super) struct Asked {
     limit: usize,
     /// Only those before this number.
     before: Option<u64>,
-    /// Only those about this: `disk:db`, `datastore:fast`, `migration:4`.
+    /// Only those about this: `disk:db`, `datastore:fast`, `migration:4`. There are the
+    /// kinds disk, datastore, migration, plan, class, policy, vm, host, pool and rule.
     of: Option<String>,
     /// Only those since this moment (seconds since 1970).
     from: Option<f64>,
@@ -70,7 +71,7 @@ pub(super) async fn list(
     let millis = |seconds: f64| (seconds.max(0.0) * 1e3) as u64;
     let wanted = Wanted {
         before: asked.before,
-        about: asked.of.map(|of| of.replacen(':', " ", 1)),
+        about: asked.of.as_deref().map(activity::about).transpose()?,
         from_ms: asked.from.map(millis),
         to_ms: asked.to.map(millis),
         limit: asked.limit,

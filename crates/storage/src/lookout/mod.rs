@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use sterna_api::Warning;
 use sterna_core::DiskId;
+use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::{Astray, HeldFile};
 use sterna_os::lock;
 use sterna_runtime::tasks::Task;
@@ -44,12 +45,20 @@ struct Trouble {
     was_another: bool,
     /// What has become of it since.
     astray: Option<Astray>,
+    /// Its name leads elsewhere because its datastore is not at its place: the file is
+    /// where it was, and nobody can move the disk before the datastore is back.
+    is_out_of_sight: bool,
 }
 
 impl Trouble {
     /// What happened.
     fn message(&self) -> Option<String> {
         match (&self.astray, self.was_another) {
+            (Some(astray), _) if self.is_hidden(astray) => Some(
+                "its image is out of sight: its datastore is offline, and the guest \
+                 works on"
+                    .into(),
+            ),
             (Some(astray), _) => Some(format!("problem with its image file: {astray}")),
             (None, true) => Some(
                 "its image file was replaced while the daemon was down, for example by \
@@ -60,9 +69,18 @@ impl Trouble {
         }
     }
 
+    /// Whether the image may be well, and just cannot be seen.
+    fn is_hidden(&self, astray: &Astray) -> bool {
+        self.is_out_of_sight && matches!(astray, Astray::Nameless | Astray::Replaced)
+    }
+
     /// What to do about it.
-    fn hint(&self, disk: &str) -> String {
+    fn hint(&self, disk: &str, datastore: &str) -> String {
         match &self.astray {
+            Some(astray) if self.is_hidden(astray) => format!(
+                "mount the file system of datastore {datastore} again; do not stop the \
+                 daemon before"
+            ),
             Some(Astray::Nameless | Astray::Replaced) => format!(
                 "all writes to the disk are lost when the daemon ends: move the disk \
                  now (`sterna migrate {disk} --to DATASTORE`), or put the file back"
@@ -134,6 +152,29 @@ pub fn looking(storage: &Arc<Storage>) -> Task {
     Task::every("images", "look at the images of disks", EVERY, storage, look)
 }
 
+/// What was seen of the open files of a datastore.
+struct Seen {
+    /// What has become of each.
+    files: Vec<(DiskRecord, Option<Astray>)>,
+    /// If a file is not in its place: what is at the place of the datastore instead.
+    elsewhere: Option<DatastoreError>,
+}
+
+/// Looks at open files; and if one is not in its place, whether the datastore still is.
+fn look_at(
+    open: Vec<(DiskRecord, Weak<HeldFile>)>,
+    datastore: Option<&Datastore>,
+) -> Seen {
+    let look = |(disk, file): (DiskRecord, Weak<HeldFile>)| {
+        let astray = file.upgrade()?.check(disk.size).err();
+        Some((disk, astray))
+    };
+    let files: Vec<_> = open.into_iter().filter_map(look).collect();
+    let is_lost = files.iter().any(|(_, astray)| astray.is_some());
+    let datastore = datastore.filter(|_| is_lost);
+    Seen { files, elsewhere: datastore.and_then(|it| it.check().err()) }
+}
+
 impl Storage {
     /// Looks at the files of all disks that are served. Several datastores that hang take
     /// no longer than one.
@@ -150,27 +191,31 @@ impl Storage {
             let open: Vec<(DiskRecord, Weak<HeldFile>)> =
                 on_it.filter_map(open).collect();
             if !open.is_empty() {
-                asked.push(handle.ask_files(move || {
-                    let look = |(disk, file): (DiskRecord, Weak<HeldFile>)| {
-                        let astray = file.upgrade()?.check(disk.size).err();
-                        Some((disk, astray))
-                    };
-                    open.into_iter().filter_map(look).collect::<Vec<_>>()
-                }));
+                let datastore = handle.get().ok();
+                let seen = handle.ask_files(move || look_at(open, datastore.as_deref()));
+                asked.push((handle, seen));
             }
         }
-        for seen in asked {
+        for (handle, seen) in asked {
             // What was known of one that does not answer stays.
-            for (disk, astray) in seen.answer().unwrap_or_default() {
-                self.has_seen(&disk, astray);
+            let Some(seen) = seen.answer() else { continue };
+            if let Some(error) = seen.elsewhere {
+                handle.note(&error);
+            }
+            let is_offline = handle.problem().is_some();
+            for (disk, astray) in seen.files {
+                self.has_seen(&disk, astray, is_offline);
             }
         }
         Ok(())
     }
 
-    fn has_seen(&self, disk: &DiskRecord, astray: Option<Astray>) {
+    fn has_seen(&self, disk: &DiskRecord, astray: Option<Astray>, is_offline: bool) {
         let on = &disk.datastore;
-        let new = self.lookout.note(disk.id, on, |trouble| trouble.astray = astray);
+        let new = self.lookout.note(disk.id, on, |trouble| {
+            trouble.is_out_of_sight = is_offline && astray.is_some();
+            trouble.astray = astray;
+        });
         let Some(new) = new else { return };
         let (name, place) = (&disk.name, self.image_of(disk));
         match new.message() {
@@ -190,7 +235,7 @@ impl Storage {
             None
         });
         let was_another = was.is_some_and(|was| was.differs(&is.beside()));
-        let noted = Trouble { was_another, astray: None };
+        let noted = Trouble { was_another, ..Trouble::default() };
         let on = &disk.datastore;
         let new = self.lookout.note(disk.id, on, |trouble| *trouble = noted);
         if let Some(message) = new.and_then(|new| new.message()) {
@@ -200,14 +245,23 @@ impl Storage {
 
     /// What is wrong with the image of a disk that is served.
     pub(crate) fn astray(&self, disk: &DiskRecord) -> Option<String> {
-        self.lookout.of(disk.id, &disk.datastore)?.message()
+        self.trouble_of(disk)?.message()
     }
 
     /// The same for those who look after the daemon.
     pub fn warning_of(&self, disk: &DiskRecord, about: String) -> Option<Warning> {
-        let trouble = self.lookout.of(disk.id, &disk.datastore)?;
+        let trouble = self.trouble_of(disk)?;
         let message = format!("{} ({})", trouble.message()?, self.image_of(disk));
-        Some(Warning { about, message, hint: trouble.hint(&disk.name) })
+        Some(Warning { about, message, hint: trouble.hint(&disk.name, &disk.datastore) })
+    }
+
+    /// What is known of a disk's image. A datastore that has just gone offline takes its
+    /// images out of sight before they are looked at again.
+    fn trouble_of(&self, disk: &DiskRecord) -> Option<Trouble> {
+        let mut trouble = self.lookout.of(disk.id, &disk.datastore)?;
+        let handle = self.handle(&disk.datastore);
+        trouble.is_out_of_sight |= handle.is_ok_and(|it| it.problem().is_some());
+        Some(trouble)
     }
 
     fn image_of(&self, disk: &DiskRecord) -> String {
@@ -229,11 +283,24 @@ mod tests {
         assert_eq!(see(None), None);
         assert!(see(Some(Astray::Nameless)).is_some());
         assert_eq!(see(Some(Astray::Nameless)), None);
-        let hint = lookout.of(disk, "here").expect("it is known").hint("db");
+        let hint = lookout.of(disk, "here").expect("it is known").hint("db", "here");
         assert!(hint.contains("move the disk now (`sterna migrate db"), "{hint}");
         assert!(see(Some(Astray::Replaced)).is_some());
         assert_eq!(see(None), Some(Trouble::default()));
         assert_eq!(lookout.of(disk, "here"), None);
+    }
+
+    #[test]
+    fn an_image_of_a_datastore_that_is_offline_is_not_lost() {
+        let trouble = Trouble {
+            astray: Some(Astray::Nameless),
+            is_out_of_sight: true,
+            ..Trouble::default()
+        };
+        let (message, hint) = (trouble.message(), trouble.hint("db", "slow"));
+        assert!(message.is_some_and(|it| it.contains("out of sight")));
+        assert!(hint.contains("do not stop the daemon"), "{hint}");
+        assert!(!hint.contains("sterna migrate"), "{hint}");
     }
 
     #[test]

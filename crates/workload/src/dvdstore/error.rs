@@ -126,8 +126,8 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Uri(_) => {
-                "postgres://USER@HOST:PORT/DATABASE, or with a unix socket \
-                 postgres:///DATABASE?host=DIRECTORY&user=USER"
+                "begin with postgres://, as in postgres://USER@HOST:PORT/DATABASE, or with \
+                 a unix socket postgres:///DATABASE?host=DIRECTORY&user=USER"
             }
             StoreError::NoServer { .. } => {
                 "see that it runs and listens there: pg_isready -h HOST -p PORT"

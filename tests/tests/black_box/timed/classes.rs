@@ -47,7 +47,7 @@ fn classes_are_created_listed_changed_and_deleted() {
     let oltp = class(daemon, "oltp");
     assert_eq!((&oltp["disks"], &oltp["shares"]), (&json!(["db", "log"]), &json!(2000)));
     daemon.sterna("class add oltp web").ok();
-    daemon.sterna("class remove oltp db log").ok();
+    daemon.sterna("class remove-disk oltp db log").ok();
     daemon.sterna("class set oltp --shares 500 --reservation 20M").ok();
     let oltp = class(daemon, "oltp");
     assert_eq!((&oltp["disks"], &oltp["shares"]), (&json!(["web"]), &json!(500)));
@@ -73,7 +73,7 @@ fn a_disk_is_in_one_class_and_leaves_it_when_it_is_removed() {
     let daemon = &stage.daemon;
     daemon.sterna("class create web web db").fails_with(&["db", "oltp already"]);
     daemon.sterna("class show web").fails_with(&["web"]);
-    daemon.sterna("class remove oltp web").fails_with(&["web is not in class oltp"]);
+    daemon.sterna("class remove-disk oltp web").fails_with(&["web is not in class oltp"]);
     daemon.sterna("disk remove db").ok();
     assert_eq!(class(daemon, "oltp")["disks"], json!(["log"]));
     stage.disk("db", MIB);
@@ -251,7 +251,7 @@ fn a_limit_holds_a_client_and_lets_it_go_when_it_is_removed() {
     let checker = stage.checker("db", &CheckerOptions::hard(8));
     let id = policy(&stage.daemon, "limit oltp 50iops");
     assert_held(&stage.daemon, "db", 50.0);
-    stage.daemon.sterna("class remove oltp db").ok();
+    stage.daemon.sterna("class remove-disk oltp db").ok();
     assert_free(&stage.daemon, "db", 50.0);
     stage.daemon.sterna("class add oltp db").ok();
     assert_held(&stage.daemon, "db", 50.0);

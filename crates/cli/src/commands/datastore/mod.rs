@@ -40,8 +40,8 @@ pub(crate) enum DatastoreCommand {
     Images(NameArg),
     /// Remove an old copy that a migration has left, and no other file
     RemoveImage {
-        #[command(flatten)]
-        name: NameArg,
+        /// The datastore
+        name: String,
         /// The image's file name in the datastore
         image: String,
     },
@@ -95,7 +95,7 @@ pub(crate) fn run(
                 link.ask(async |client| Ok(client.datastore_images(&name).await?))?;
             output.answer(&all, |all| images::list(all, output))
         }
-        DatastoreCommand::RemoveImage { name: NameArg { name }, image } => {
+        DatastoreCommand::RemoveImage { name, image } => {
             let gone =
                 link.ask(async |client| Ok(client.remove_image(&name, &image).await?))?;
             output.answer(&gone, images::removed)

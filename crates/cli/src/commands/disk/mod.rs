@@ -107,8 +107,8 @@ pub(crate) enum DiskCommand {
 
 /// What is said of an image that was imported.
 const YOURS: &str = "\
-The file stays yours: removing the disk keeps it. A migration makes an image of
-its own and removes this one at its end, unless --keep-source is given.";
+`sterna disk remove` keeps this file. A migration deletes it once the disk has
+moved, unless you give --keep-source.";
 
 /// What is said of one that was allocated in full.
 const THICK: &str = "\

@@ -65,25 +65,26 @@ pub(crate) enum DrsCommand {
         group(ArgGroup::new("what").required(true).multiple(true)
         .args(["automation", "threshold", "round", "hold", "cooldown", "moves"])))]
     Set {
-        /// What DRS migrates automatically [at first: manual]
+        /// What DRS migrates automatically; initially manual
         #[arg(long, value_enum)]
         automation: Option<DrsAutomation>,
-        /// Recommend VM migrations down to this priority, 1 (most urgent) to 5 [at
-        /// first: 3]
+        /// Recommend VM migrations down to this priority, 1 (most urgent) to 5;
+        /// initially 3
         #[arg(long, value_name = "PRIORITY",
             value_parser = clap::value_parser!(u8).range(1..=5))]
         threshold: Option<u8>,
-        /// Time between two checks, 1s to 1h [at first: 60s]
+        /// Time between two checks, 1s to 1h; initially 60s
         #[arg(long, value_name = "SPAN", value_parser = parse_long)]
         round: Option<Nanos>,
-        /// Checks in a row that must find a problem before DRS acts [at first: 3]
+        /// Checks in a row that must find a problem before DRS acts, 1 to 60; initially
+        /// 3
         #[arg(long, value_name = "ROUNDS",
             value_parser = clap::value_parser!(u32).range(1..=60))]
         hold: Option<u32>,
-        /// Time for which a migrated VM stays on its host [at first: 600s]
+        /// Time for which a migrated VM stays on its host; initially 600s
         #[arg(long, value_name = "SPAN", value_parser = parse_long)]
         cooldown: Option<Nanos>,
-        /// Recommend at most this many VM migrations at once [at first: 10]
+        /// Recommend at most this many VM migrations at once, 1 to 100; initially 10
         #[arg(long, value_name = "COUNT",
             value_parser = clap::value_parser!(u64).range(1..=100))]
         moves: Option<u64>,
@@ -139,7 +140,12 @@ pub(crate) fn run(
         }
         DrsCommand::Recommend => {
             let told = link.ask(async |client| Ok(client.drs_advice().await?))?;
-            output.answer(&told, |told| advice(told, output))
+            let hosts = link.ask(async |client| Ok(client.hosts().await?))?;
+            output.answer(&told, |told| match hosts.is_empty() {
+                // There is no balance to speak of.
+                true => host::list(&hosts, output),
+                false => advice(told, output),
+            })
         }
         DrsCommand::Explain { vm } => {
             let told = link.ask(async |client| Ok(client.explain_vm(&vm).await?))?;

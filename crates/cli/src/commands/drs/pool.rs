@@ -42,6 +42,7 @@ pub(crate) enum PoolCommand {
     /// Show one pool
     Show(NameArg),
     /// Delete a pool; its VMs are in no pool then
+    #[command(visible_alias = "rm")]
     Delete(NameArg),
     /// Add a VM to a pool
     Add {
@@ -51,7 +52,7 @@ pub(crate) enum PoolCommand {
         vm: String,
     },
     /// Remove a VM from a pool
-    Remove {
+    RemoveVm {
         /// The pool
         name: String,
         /// The VM
@@ -167,7 +168,7 @@ pub(crate) fn run(
             let changed = client.change_pool(&name, &change).await?;
             output.answer(&changed, members)
         }
-        PoolCommand::Remove { name, vm } => {
+        PoolCommand::RemoveVm { name, vm } => {
             let change = ChangePool { remove: Some(vm), ..ChangePool::default() };
             let changed = client.change_pool(&name, &change).await?;
             output.answer(&changed, members)

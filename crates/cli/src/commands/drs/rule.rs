@@ -7,6 +7,7 @@ use sterna_console::output::{Output, prose};
 use sterna_console::table::{Cell, Column, Style, Table};
 
 use crate::common::NameArg;
+use crate::common::strength::StrengthArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuleCommand {
@@ -17,10 +18,8 @@ pub(crate) enum RuleCommand {
         /// The VMs
         #[arg(required = true, num_args = 2.., value_name = "VM")]
         vms: Vec<String>,
-        /// The rule must hold; DRS repairs it before everything else [default: the rule
-        /// should hold]
-        #[arg(long)]
-        must: bool,
+        #[command(flatten)]
+        strength: StrengthArgs,
     },
     /// Keep VMs apart, each on another host
     AntiAffinity {
@@ -29,10 +28,8 @@ pub(crate) enum RuleCommand {
         /// The VMs
         #[arg(required = true, num_args = 2.., value_name = "VM")]
         vms: Vec<String>,
-        /// The rule must hold; DRS repairs it before everything else [default: the rule
-        /// should hold]
-        #[arg(long)]
-        must: bool,
+        #[command(flatten)]
+        strength: StrengthArgs,
     },
     /// Keep VMs on some hosts, or off some hosts
     #[command(override_usage = "sterna drs rule host <NAME> <VM>... <--on|--not-on> <HOST>...",
@@ -49,10 +46,8 @@ pub(crate) enum RuleCommand {
         /// The forbidden hosts
         #[arg(long, num_args = 1.., value_name = "HOST")]
         not_on: Vec<String>,
-        /// The rule must hold; DRS repairs it before everything else [default: the rule
-        /// should hold]
-        #[arg(long)]
-        must: bool,
+        #[command(flatten)]
+        strength: StrengthArgs,
     },
     /// List the rules
     #[command(visible_alias = "ls")]
@@ -78,15 +73,15 @@ pub(crate) fn run(
             return output
                 .answer(&gone, |gone| format!("Rule {} is removed.", gone.name));
         }
-        RuleCommand::Affinity { name, vms, must } => {
-            asks(name, RuleKind::Affinity, vms, Vec::new(), must)
+        RuleCommand::Affinity { name, vms, strength } => {
+            asks(name, RuleKind::Affinity, vms, Vec::new(), strength)
         }
-        RuleCommand::AntiAffinity { name, vms, must } => {
-            asks(name, RuleKind::AntiAffinity, vms, Vec::new(), must)
+        RuleCommand::AntiAffinity { name, vms, strength } => {
+            asks(name, RuleKind::AntiAffinity, vms, Vec::new(), strength)
         }
-        RuleCommand::Host { name, vms, on, not_on, must } => match on.is_empty() {
-            false => asks(name, RuleKind::On, vms, on, must),
-            true => asks(name, RuleKind::NotOn, vms, not_on, must),
+        RuleCommand::Host { name, vms, on, not_on, strength } => match on.is_empty() {
+            false => asks(name, RuleKind::On, vms, on, strength),
+            true => asks(name, RuleKind::NotOn, vms, not_on, strength),
         },
     };
     let added = link.ask(async |client| Ok(client.add_rule(&request).await?))?;
@@ -98,9 +93,9 @@ fn asks(
     kind: RuleKind,
     vms: Vec<String>,
     hosts: Vec<String>,
-    must: bool,
+    strength: StrengthArgs,
 ) -> AddRule {
-    AddRule { name, kind, vms, hosts, must }
+    AddRule { name, kind, vms, hosts, must: strength.is_must() }
 }
 
 /// What a rule asks: `db, web must be on a`.

@@ -156,10 +156,13 @@ fn options(one: &Migration) -> String {
     if let Some(limit) = one.rate {
         options.push(format!("rate {}", rate(limit as f64)));
     }
-    if !one.verify {
+    // What QEMU copies, `web/vda`, is never compared, and the old image always stays:
+    // nobody has asked for that.
+    let is_ours = !one.disk.contains('/');
+    if is_ours && !one.verify {
         options.push("no verify".into());
     }
-    if one.keep_source {
+    if is_ours && one.keep_source {
         options.push("keep the source".into());
     }
     if one.skip_bad_sectors {

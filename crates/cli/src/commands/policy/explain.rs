@@ -1,6 +1,8 @@
 //! What binds a class now, since when, and what would change that, in words.
 
-use sterna_api::{Aim, CruiseState, Explanation, Fallback, Policy, Standing};
+use sterna_api::{
+    Aim, CruisePhase, CruiseState, Explanation, Fallback, Policy, Standing,
+};
 use sterna_console::format::{moment_ago, moment_ahead};
 use sterna_console::output::Output;
 use sterna_console::table::Pairs;
@@ -51,7 +53,13 @@ fn standing(said: &Explanation, pairs: &mut Pairs) {
         pairs.add("binds", "no policy");
     }
     for one in of(Standing::Binds) {
-        pairs.add("binds", format!("{}, since {}", name(one), moment_ago(one.since)));
+        let cruise = one.cruise.as_ref().map(|cruise| cruise.phase);
+        // What has not begun binds nobody yet.
+        let verb = match cruise {
+            Some(CruisePhase::NotStarted) => "waits",
+            _ => "binds",
+        };
+        pairs.add(verb, format!("{}, since {}", name(one), moment_ago(one.since)));
         if let (Some(cruise), Aim::Cruise { fallback: then, .. }) = (&one.cruise, one.aim)
         {
             pairs.add("", course(cruise, then));

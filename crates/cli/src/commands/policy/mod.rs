@@ -8,7 +8,7 @@ use sterna_console::connect::Link;
 use sterna_console::format::{moment_ago, moment_ahead};
 use sterna_console::output::Output;
 use sterna_console::table::{Cell, Column, Pairs, Style, Table};
-use sterna_console::terms::{NOTHING, fallback, kind, rate, wish};
+use sterna_console::terms::{NOTHING, fallback, goal, kind, rate, wish};
 use sterna_core::qos::policy::{self, Cruise, DEPTH_MAX, Fallback, Tolerance};
 use sterna_core::qos::{Goal, Rate};
 use sterna_core::schedule::Schedule;
@@ -51,7 +51,7 @@ pub(crate) enum PolicyCommand {
     QueueDepth {
         #[command(flatten)]
         class: ClassArg,
-        /// The number of requests
+        /// The number of requests, 1 to 65535
         #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX.into()))]
         depth: u32,
         #[command(flatten)]
@@ -92,7 +92,7 @@ pub(crate) struct WhenArgs {
     #[arg(long)]
     schedule: Option<Schedule>,
     /// Remove the policy when this migration ends
-    #[arg(long, value_name = "JOB", value_parser = number_of("migration"))]
+    #[arg(long, value_name = "MIGRATION", value_parser = number_of("migration"))]
     until_job: Option<u64>,
 }
 
@@ -146,7 +146,15 @@ fn make(
     output.answer(&made, |made| {
         let shown = show(made, output);
         let see = format!("sterna policy explain {}", made.class);
-        format!("{} made.\n{shown}The effect: {see}", title(made))
+        let slows = match made.aim {
+            Aim::Limit { goal: wanted @ sterna_api::Goal::ResponseMs(_) } => format!(
+                "The limit slows requests to {}. To stay below, use `sterna policy \
+                 cruise`.\n",
+                goal(wanted)
+            ),
+            _ => String::new(),
+        };
+        format!("{} made.\n{shown}{slows}The effect: {see}", title(made))
     })
 }
 

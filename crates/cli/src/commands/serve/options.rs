@@ -28,7 +28,7 @@ pub(crate) struct ServeArgs {
     /// /etc/sterna/sterna.toml for root, if it is there]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Only see whether the daemon could start so: nothing is started or changed
+    /// Only check whether the daemon could start with these options
     #[arg(long)]
     pub(super) check: bool,
     #[command(flatten)]

@@ -52,10 +52,10 @@ pub(crate) struct BoundArgs {
     /// Consider the load of this past time, 10s to 24h [default: the setting]
     #[arg(long, value_name = "SPAN", value_parser = parse_day)]
     window: Option<Nanos>,
-    /// Recommend at most this many moves [default: 10]
+    /// Recommend at most this many moves, 1 to 100 [default: 10]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100))]
     moves: Option<u64>,
-    /// Also move disks that were moved recently
+    /// Also recommend disks that were moved recently
     #[arg(long)]
     ignore_rest: bool,
 }

@@ -7,6 +7,7 @@ use sterna_console::output::{Output, prose};
 use sterna_console::table::{Cell, Column, Style, Table};
 
 use crate::common::NameArg;
+use crate::common::strength::StrengthArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuleCommand {
@@ -30,16 +31,17 @@ pub(crate) struct DisksArgs {
     /// The disks, two or more
     #[arg(required = true, num_args = 2.., value_name = "DISK")]
     disks: Vec<String>,
-    /// Let the rule give way to bounds [default: the rule must hold, and Storage DRS
-    /// moves disks for it]
-    #[arg(long)]
-    should: bool,
+    #[command(flatten)]
+    strength: StrengthArgs,
 }
 
 impl DisksArgs {
     fn request(self, wish: RuleWish) -> CreateStorageRule {
-        let strength =
-            if self.should { RuleStrength::Should } else { RuleStrength::Must };
+        let strength = if self.strength.is_must() {
+            RuleStrength::Must
+        } else {
+            RuleStrength::Should
+        };
         CreateStorageRule { name: self.name, wish, strength, disks: self.disks }
     }
 }

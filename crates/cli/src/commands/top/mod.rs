@@ -19,6 +19,8 @@ use sterna_console::connect::Link;
 use sterna_console::output::{Output, is_screen};
 use sterna_core::Nanos;
 
+use crate::common::guard::parse_short;
+
 /// The shortest interval: a sample of the daemon.
 const SHORTEST: Nanos = Nanos::from_millis(100);
 /// The longest: what the daemon keeps.
@@ -75,7 +77,7 @@ impl From<ByArg> for TopBy {
 }
 
 fn interval(text: &str) -> Result<Nanos, String> {
-    let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    let span = parse_short(text)?;
     match (SHORTEST..=LONGEST).contains(&span) {
         true => Ok(span),
         false => Err(format!("`{text}` is not between 100ms and 3600s")),

@@ -61,7 +61,7 @@ pub(crate) struct DvdstoreArgs {
     /// The size of the store: small (10 MB), medium (1 GB), large (100 GB), or a size
     #[arg(long, default_value = "small")]
     size: Size,
-    /// Connections that make orders
+    /// Connections that make orders, 1 to 10000
     #[arg(long, value_name = "N", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=USERS_MOST))]
     users: u32,
