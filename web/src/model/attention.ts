@@ -2,7 +2,7 @@
 // datastores over a bound with the disks that load them.
 import type { HurtDisk, Migration, StorageDrs, TopRow, Warning } from "../api/wire.ts";
 import { headline, slowerLine } from "./hurt.ts";
-import { fills, isPressing, type Remedy, remedyWords, shared } from "./space.ts";
+import { fills, fullIn, isPressing, isSoon, oneEach, type Remedy, remedyWords, shared } from "./space.ts";
 import type { Tone } from "./words.ts";
 import { waitsFor } from "./words.ts";
 import { rate, response, wholePercent } from "./units.ts";
@@ -19,6 +19,8 @@ export interface Item {
   link: string | null;
   /** What would help, and where that is tried without changing anything. */
   remedy?: { text: string; link: string } | null;
+  /** In how many seconds a datastore is full. */
+  fullS?: number;
 }
 
 /** Who loads a datastore, and what is usual for it. */
@@ -70,15 +72,18 @@ export function attention(
     const text = `the move of ${move.disk} stands: ${waitsFor(move)}`;
     items.push({ key: about, tone: "warn", about, text, hint: move.hint, link: linkTo(about) });
   }
-  for (const one of judged) {
+  for (const one of oneEach(judged)) {
     if (one.over.length === 0 && !isPressing(one)) continue;
     const about = `datastore ${one.datastore}`;
     const isSpace = one.over.includes("space") || isPressing(one);
+    const tone = isSoon(one) ? "bad" : "warn";
     const help = isSpace ? remedyWords(one.datastore, remedy(one.datastore)) : null;
-    items.push({ key: `over ${about}`, tone: "warn", about, ...over(one, boundUs, talkers), link: linkTo(about), remedy: help });
+    items.push({ key: `over ${about}`, tone, fullS: fullIn(one), about, ...over(one, boundUs, talkers), link: linkTo(about), remedy: help });
   }
   const order: Tone[] = ["bad", "warn", "busy", "quiet", "ok"];
-  return items.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
+  const full = (item: Item) => item.fullS ?? Infinity;
+  // Of what is equally bad, what is full first comes first.
+  return items.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone) || (full(a) === full(b) ? 0 : full(a) - full(b)));
 }
 
 function over(one: StorageDrs["datastores"][number], boundUs: number, talkers: Map<string, Talker>) {

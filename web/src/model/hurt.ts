@@ -7,6 +7,9 @@ import { response, span } from "./units.ts";
 /** So many disks are named; of the others, how many they are. */
 export const NAMED = 3;
 
+/** Up to so many times what is usual, a disk recovers. */
+const RECOVERED = 1.2;
+
 /** `requests take 7.9 ms, usually 0.50 ms` */
 export function takes(one: HurtDisk): string {
   if (one.response_us === null || one.response_us === undefined) return "requests hang";
@@ -25,6 +28,8 @@ export function since(one: HurtDisk, nowMs: number): string {
 export function slower(one: HurtDisk, nowMs: number): string {
   const lasted = `for ${span(Math.max(1, nowMs / 1e3 - one.since))}`;
   if (!one.response_us || !one.usual_us) return `slower than usual ${lasted}`;
+  // It counts as slower for some steps more, and takes no longer by now.
+  if (one.response_us <= one.usual_us * RECOVERED) return `as quick as usual again, ${response(one.response_us)}; it was slower ${lasted}`;
   return `${(one.response_us / one.usual_us).toFixed(1)} times its usual ${response(one.usual_us)} ${lasted}`;
 }
 
@@ -51,4 +56,9 @@ export function headline(hurt: HurtDisk[], count: number, nowMs: number): string
 /** How a disk is hurt, if it is. */
 export function hurtOf(hurt: HurtDisk[] | undefined, disk: string): HurtDisk | undefined {
   return hurt?.find((one) => one.disk === disk);
+}
+
+/** `1 more disk that is`, `4 more disks that are` */
+export function more(count: number): string {
+  return count === 1 ? "1 more disk that is" : `${count} more disks that are`;
 }

@@ -13,8 +13,8 @@ export interface Bar {
   again: number;
   /** The part that was compared, once that has begun. */
   verified: number | null;
-  /** What the figure beside the bar says: the largest that was reached. */
-  percent: number;
+  /** What the figure beside the bar says: the largest that was reached; nothing if that is not known. */
+  percent: number | null;
 }
 
 /** What was reached, move by move. */
@@ -28,9 +28,11 @@ export class Reached {
       return { equal: 1, again: 0, verified: move.verify ? 1 : null, percent: 100 };
     }
     const progress = move.progress;
-    const before = this.most.get(move.id) ?? { equal: 0, verified: 0 };
+    const known = this.most.get(move.id);
+    const before = known ?? { equal: 0, verified: 0 };
+    // A daemon that was restarted does not know yet what was copied before.
     if (!progress || progress.total === 0) {
-      return { equal: before.equal, again: 0, verified: null, percent: whole(before.equal) };
+      return { equal: before.equal, again: 0, verified: null, percent: known ? whole(before.equal) : null };
     }
     const equal = clamp(progress.synced / progress.total);
     const verified = clamp((progress.verified ?? 0) / progress.total);

@@ -5,6 +5,8 @@ import { bytes, span } from "./units.ts";
 
 /** What is full within a day is something to look at, whatever part is taken. */
 const PRESSING_S = 86_400;
+/** What is full within an hour is for now: a larger disk takes as long to be moved away. */
+const SOON_S = 3_600;
 /** Bytes per hour below which a datastore counts as even. */
 const LITTLE = 2 ** 20;
 
@@ -21,7 +23,34 @@ export function fills(trend: SpaceTrend | null | undefined): string | null {
 
 /** Whether it will be full within a day. */
 export function isPressing(one: JudgedDatastore): boolean {
-  return (one.trend?.full_in_s ?? Infinity) < PRESSING_S;
+  return fullIn(one) < PRESSING_S;
+}
+
+/** In how many seconds it is full. */
+export function fullIn(one: JudgedDatastore): number {
+  return one.trend?.full_in_s ?? Infinity;
+}
+
+/** Whether it will be full within an hour. */
+export function isSoon(one: JudgedDatastore): boolean {
+  return fullIn(one) < SOON_S;
+}
+
+/**
+ * Datastores that are something to look at for their room, one for each file system: what the
+ * others share with it is said once. What is wrong with them besides stays.
+ */
+export function oneEach(judged: JudgedDatastore[]): JudgedDatastore[] {
+  const told = new Set<string>();
+  const first = [...judged].sort((a, b) => fullIn(a) - fullIn(b));
+  const kept = new Map<string, JudgedDatastore>();
+  for (const one of first) {
+    const isRoom = one.over.includes("space") || isPressing(one);
+    const isTold = isRoom && (one.shares_room_with ?? []).some((mate) => told.has(mate));
+    if (isRoom) told.add(one.datastore);
+    kept.set(one.datastore, isTold ? { ...one, over: one.over.filter((bound) => bound !== "space"), trend: null } : one);
+  }
+  return judged.map((one) => kept.get(one.datastore) ?? one);
 }
 
 /** `shares the file system of old and new`; nothing if its room is its own. */

@@ -90,6 +90,7 @@ export function phases(move: Migration, bar: Bar, nowMs: number): string | null 
   const toCopy = Math.max(0, progress.total - progress.synced);
   const toCompare = move.verify ? Math.max(0, progress.total - (progress.verified ?? 0)) : 0;
   const part = toCopy / Math.max(1, toCopy + toCompare);
+  if (bar.percent === null) return null;
   const copy = `copy ${bar.percent} %${until(all === null ? null : all * part)}`;
   return move.verify ? `${copy}; then comparison${until(all)}` : copy;
 }

@@ -1,6 +1,6 @@
 // What the daemon says all the time, for every screen.
 import { covers, type Query } from "../api/wants.ts";
-import { get, path } from "../api/client.ts";
+import { get, onLogout, path, Refusal } from "../api/client.ts";
 import { Stream, type Event } from "../api/stream.ts";
 import type { Activity, Explanation, Hello, Migration, Status, Tick, Top } from "../api/wire.ts";
 import { DaemonClock, SILENT_MS } from "../model/age.ts";
@@ -14,6 +14,8 @@ const BROKEN_MS = 900;
 /** After so long the next word of the daemon is overdue. */
 const QUIET_MS = 1_200;
 const STEP_MS = 250;
+/** While the daemon is away, it is asked so often whether it still knows the session. */
+const KNOCK_MS = 1_000;
 const clock = new DaemonClock();
 
 // Each by itself, so that what depends on one does not follow the others.
@@ -83,6 +85,7 @@ let heardAt = 0;
 let wanted: Query | null = firstRows;
 let served = 0;
 let asking = false;
+let knocked = 0;
 
 function daemonNow(): number {
   return clock.now(performance.now(), Date.now());
@@ -185,8 +188,22 @@ function step(): void {
   if (silent > SILENT_MS && awaySince === null) awaySince = daemonNow() - silent;
   // Each second the daemon says the time; without its word figures grow old all the same.
   if (silent > QUIET_MS) now = daemonNow();
+  if (awaySince !== null && performance.now() - knocked > KNOCK_MS) void knock();
   // Another tab's stream has other rows: this tab asks by itself.
   if (wanted && awaySince === null && performance.now() - served > 1_800 && !asking) void ask(wanted);
+}
+
+/**
+ * Asks whether the session is still known. A daemon that was restarted knows it no more and
+ * refuses the stream, and a browser does not tell a page why its stream was refused.
+ */
+async function knock(): Promise<void> {
+  knocked = performance.now();
+  try {
+    await get("/v1/session");
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 401 && steps) onLogout.call();
+  }
 }
 
 async function ask(query: Query): Promise<void> {

@@ -53,6 +53,11 @@ export async function logIn(): Promise<void> {
   }
 }
 
+// If somebody opens a new link in a tab that stands at the login, only its hash changes.
+addEventListener("hashchange", () => {
+  if (state.kind === "out" && location.hash.startsWith("#link=")) void logIn();
+});
+
 /** Ends the session. */
 export async function logOut(): Promise<void> {
   await send("DELETE", "/v1/session").catch(() => {});

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Mock } from "../mock/server.mjs";
-import { launch, open } from "../support/browser.mjs";
+import { launch, open, SCREENS } from "../support/browser.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -33,6 +33,31 @@ test("a killed daemon is told within 3 s, and its figures are crossed out", asyn
   const names = await page.locator("tbody tr th a").allInnerTexts();
   assert.equal(new Set(names).size, names.length, "no row is there twice");
   assert.deepEqual(page.trouble, []);
+  await page.context().close();
+  await mock.kill();
+});
+
+test("after a restart that ended the session, every screen says so with the command", async () => {
+  const mock = await new Mock().start();
+  const pages = [];
+  for (const hash of Object.values(SCREENS)) {
+    const page = await open(browser, mock.url + hash);
+    await page.waitForSelector("h1");
+    pages.push([hash, page]);
+  }
+  await mock.kill();
+  for (const [, page] of pages) await page.waitForSelector(".banner", { timeout: 10_000 });
+  mock.role = "none";
+  await mock.restart();
+  for (const [hash, page] of pages) {
+    await page.waitForSelector(".login", { timeout: 10_000 }).catch(() => assert.fail(`${hash} says nothing`));
+    assert.match(await page.innerText(".login"), /The session has ended[\s\S]*sterna dashboard/);
+    if (page !== pages[0][1]) await page.context().close();
+  }
+  // A new link in the same tab goes on.
+  const [, page] = pages[0];
+  await page.goto(`${mock.url}#link=good`);
+  await page.waitForSelector("nav");
   await page.context().close();
   await mock.kill();
 });

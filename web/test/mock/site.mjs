@@ -106,7 +106,11 @@ export function storageAdvice(world) {
   return {
     asked: { latency_us: 20_000, moves: 10, space: 0.8, window_s: 3600 }, datastores: drs.datastores,
     moves: [{ bytes: 22 * GIB, disk: "mail", from: "slow", to: "fast", over: "latency", rule: null, priority: 2, step: 1, predicted, source: [{ taken: 0.89, p95_us: 41_000 }, { taken: 0.85, p95_us: 18_000 }], destination: [{ taken: 0.57, p95_us: 1800 }, { taken: 0.61, p95_us: 2400 }] }],
-    staying: [{ datastore: "slow", disk: "vm-0002", over: "latency", rule: null, reason: "its load is too small to matter", to: null }],
+    // One disk stays for both bounds.
+    staying: [
+      { datastore: "slow", disk: "vm-0002", over: "latency", rule: null, reason: "its load is too small to matter", to: null },
+      { datastore: "slow", disk: "vm-0002", over: "space", rule: null, reason: "fast would be too full: 93% used", to: "fast" },
+    ],
   };
 }
 

@@ -49,6 +49,11 @@ test("a disk that is slower than usual says by how much, and for how long", () =
   assert.match(verdict({ ...seen, hurt: [db], count: 1 }).text, /^db: requests take/);
 });
 
+test("a disk that recovers is not said to be slower by less than once its usual", () => {
+  const log = { ...db, disk: "log", since: nowMs / 1e3 - 40, response_us: 1000, usual_us: 1300 };
+  assert.equal(slower(log, nowMs), "as quick as usual again, 1.0 ms; it was slower for 40 s");
+});
+
 test("what is usual is told, or since when it is learned and what is missing", () => {
   const time = { writes: false, longest: 16_384, response_us: 3300, learned_s: 9_000 };
   const usual = { disk: "db", since: nowMs / 1e3 - 130, needed_s: 300, times: [time, { ...time, writes: true, longest: null, response_us: 500 }], iops: 100 };

@@ -27,7 +27,7 @@ test("a bar never runs backwards, whatever the guest rewrites", () => {
     const noise = Math.sin(seed * 12.9898) * 43_758.5453;
     const synced = Math.max(0, Math.min(10, (seed / 200) * (1 - Math.abs(noise % 1) * 0.3)));
     const bar = reached.bar(move(synced));
-    assert.ok(bar.percent >= most, `${bar.percent} after ${most}`);
+    assert.ok(bar.percent !== null && bar.percent >= most, `${bar.percent} after ${most}`);
     assert.ok(bar.equal + bar.again >= total - 1e-9);
     assert.ok(bar.equal >= 0 && bar.again >= 0 && bar.equal + bar.again <= 1 + 1e-9);
     most = bar.percent;
@@ -60,6 +60,16 @@ test("a comparison has a bar of its own", () => {
   const bar = new Reached().bar(move(10, { state: "verifying" }, { verified: 4 * GIB }));
   assert.equal(bar.verified, 0.4);
   assert.equal(bar.percent, 40);
+});
+
+test("what was copied before a restart of the daemon is not known, and is not 0 %", () => {
+  const paused = move(0, { state: "paused", progress: null });
+  const bar = new Reached().bar(paused);
+  assert.equal(bar.percent, null);
+  assert.equal(phases(paused, bar, 0), null);
+  const reached = new Reached();
+  reached.bar(move(2));
+  assert.equal(reached.bar(paused).percent, 20, "what was seen before stays");
 });
 
 test("moves do not mix", () => {

@@ -42,3 +42,20 @@ test("room that is gone within a day is something to look at before the bound is
   assert.match(items[0]!.text, /90% of its room is taken; fills up by .*: full in 1 h 00 min/);
   assert.equal(items[0]!.remedy?.link, "#/plans");
 });
+
+test("what is full first comes first, once for each file system", () => {
+  const trend = (full_in_s: number) => ({ bytes_per_second: GIB, over_s: 3600, full_in_s });
+  const all = [
+    judged("old", { trend: trend(2_300), over: ["space", "latency"], shares_room_with: ["new"] }),
+    judged("new", { trend: trend(2_100), over: ["space"], shares_room_with: ["old"] }),
+    judged("small", { trend: trend(1_300) }),
+    judged("even", { over: ["space"] }),
+  ];
+  const items = attention([{ about: "policy 3", message: "its target is out of reach", hint: "" }], [], all, 20_000, new Map());
+  assert.deepEqual(items.map((item) => [item.about, item.tone]), [
+    ["datastore small", "bad"], ["datastore new", "bad"], ["policy 3", "warn"], ["datastore old", "warn"], ["datastore even", "warn"],
+  ]);
+  const old = items.find((item) => item.about === "datastore old")!;
+  assert.match(old.text, /^p95/);
+  assert.doesNotMatch(old.text, /full in/, "that is said of new");
+});
