@@ -82,7 +82,7 @@ impl Machines {
                     has.iter().take(NAMES_MOST).cloned().collect::<Vec<_>>().join(", ");
                 let has = match has.len() {
                     0 => String::new(),
-                    ..=NAMES_MOST => format!("; it has: {few}"),
+                    1..=NAMES_MOST => format!("; it has: {few}"),
                     more => format!("; it has: {few} and {} more", more - NAMES_MOST),
                 };
                 format!(

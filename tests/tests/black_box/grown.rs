@@ -206,5 +206,6 @@ fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
         stage.daemon.restart();
         let create = format!("disk create e --size {SIZE} --on far");
         stage.daemon.sterna(&create).fails_with(&["disk d"]);
+        stage.daemon.stop();
     }
 }

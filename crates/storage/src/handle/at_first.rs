@@ -55,9 +55,8 @@ impl AtFirst {
         &self,
         question: impl FnOnce() -> Option<Sidecars> + Send + 'static,
     ) -> Option<Sidecars> {
-        match lock(&self.state).asked {
-            None => return Some(Sidecars::default()),
-            Some(_) => {}
+        if lock(&self.state).asked.is_none() {
+            return Some(Sidecars::default());
         }
         self.ask(question)
     }
