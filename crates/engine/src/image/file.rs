@@ -259,7 +259,8 @@ impl FileImage {
 
     /// Keeps the account of what is durable when an operation has ended.
     fn note(&mut self, cx: &mut Cx, flight: &Flight, result: &ImageResult) {
-        match self.outstanding.ended(&self.descriptors, flight, result) {
+        let end = flight.end(result, self.descriptors.direct_is_stored);
+        match self.outstanding.ended(flight.mark, end) {
             Some(Failure::Final) => self.lost = true,
             Some(Failure::Once) => {
                 self.forgot = true;

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use super::descriptors::Way;
-use super::outstanding::Mark;
+use super::outstanding::{End, Mark};
 use crate::buffer::{Slice, UNIT};
-use crate::image::{Done, Extent, ImageOp, Ticket};
+use crate::image::{Done, Extent, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 
 /// An operation under way.
@@ -69,6 +69,29 @@ impl Flight {
     /// Whether its present step is to make something durable.
     pub(super) fn is_to_sync(&self) -> bool {
         matches!((&self.step, &self.op), (Step::Sync, _) | (_, ImageOp::Flush))
+    }
+
+    /// What its result says of what was outstanding. `stored`: a direct write that was
+    /// answered is on the storage.
+    pub(super) fn end(&self, result: &ImageResult, stored: bool) -> End {
+        match result {
+            Ok(_) if matches!(self.op, ImageOp::Flush) => End::Flushed,
+            // The kernel was not asked, and what it has is as it was.
+            Ok(_) | Err(Errno(libc::ECANCELED)) => End::Other,
+            Err(errno) if self.is_to_sync() || self.may_be_a_flush(errno, stored) => {
+                End::FlushFailed
+            }
+            Err(_) => End::Other,
+        }
+    }
+
+    /// Whether a write with FUA that has failed may have failed in its flush. One that finds
+    /// no room has failed by itself, and so has one that was still on its way to the page
+    /// cache.
+    fn may_be_a_flush(&self, errno: &Errno, stored: bool) -> bool {
+        let is_full = matches!(errno, Errno(libc::ENOSPC | libc::EDQUOT));
+        let is_durable = matches!(self.op, ImageOp::Write { fua: true, .. });
+        is_durable && !is_full && !(stored && self.dirties)
     }
 
     /// Where the file ends, if a step has found that out.

@@ -9,16 +9,13 @@
 //! it could not write (a loop device over a full file system, an array that lost a path). A
 //! later flush is true for what is written later ([`Failure::Once`]).
 //!
-//! A write with FUA that fails counts as a flush that fails: it may have been the flush in it.
-//! One that finds no room has failed by itself, and so has one that was still on its way to
-//! the page cache.
+//! A write with FUA that fails counts as a flush that fails, if it may have been the flush in it
+//! (`Flight::end`).
 
 use sterna_core::durability::Cached;
 
 use super::descriptors::Descriptors;
-use super::flight::Flight;
-use crate::image::{ImageOp, ImageResult};
-use crate::io::Errno;
+use crate::image::ImageOp;
 
 /// The accounts of a file.
 #[derive(Default)]
@@ -39,6 +36,14 @@ pub(super) struct Mark {
     /// What was outstanding when it began, itself included.
     pages_before: bool,
     direct_before: bool,
+}
+
+/// What the end of an operation says of what was outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Flushed,
+    FlushFailed,
+    Other,
 }
 
 /// What a flush that failed has lost.
@@ -74,46 +79,26 @@ impl Outstanding {
     }
 
     /// It has ended. Says what was lost with it, if anything.
-    pub(super) fn ended(
-        &mut self,
-        descriptors: &Descriptors,
-        flight: &Flight,
-        result: &ImageResult,
-    ) -> Option<Failure> {
-        let mark = flight.mark;
+    pub(super) fn ended(&mut self, mark: Mark, end: End) -> Option<Failure> {
         if mark.pages {
             self.pages.ends();
         }
         if mark.direct {
             self.direct.ends();
         }
-        let is_flush = matches!(flight.op, ImageOp::Flush);
-        let Err(errno) = result else {
-            if is_flush {
+        match end {
+            End::Flushed => {
                 self.pages.flushed(mark.covers[0]);
                 self.direct.flushed(mark.covers[1]);
+                None
             }
-            return None;
-        };
-        if !flight.is_to_sync() && !may_be_a_flush(descriptors, flight, errno) {
-            return None;
-        }
-        match errno {
-            // The kernel was not asked, and what it has is as it was.
-            Errno(libc::ECANCELED) => None,
-            _ if mark.pages_before || self.pages.is_outstanding() => Some(Failure::Final),
-            _ if mark.direct_before || self.direct.is_outstanding() => {
+            End::FlushFailed if mark.pages_before || self.pages.is_outstanding() => {
+                Some(Failure::Final)
+            }
+            End::FlushFailed if mark.direct_before || self.direct.is_outstanding() => {
                 Some(Failure::Once)
             }
-            _ => None,
+            End::FlushFailed | End::Other => None,
         }
     }
-}
-
-/// Whether a write with FUA that has failed may have failed in its flush.
-fn may_be_a_flush(descriptors: &Descriptors, flight: &Flight, errno: &Errno) -> bool {
-    let is_full = matches!(errno, Errno(libc::ENOSPC | libc::EDQUOT));
-    let is_durable = matches!(flight.op, ImageOp::Write { fua: true, .. });
-    let is_cached = descriptors.direct_is_stored && flight.dirties;
-    is_durable && !is_full && !is_cached
 }
