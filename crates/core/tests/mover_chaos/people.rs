@@ -89,6 +89,7 @@ impl World {
 
     fn stop(&mut self) {
         self.was_killed = true;
+        self.was_killed_since |= self.was_by_hand;
         self.tell(Event::Stop);
         self.wake();
     }

@@ -71,6 +71,8 @@ pub(crate) struct World {
     /// Somebody wanted it to be given up in time.
     pub(crate) must_stay: bool,
     pub(crate) was_killed: bool,
+    /// That was after people had completed the copy by hand.
+    pub(crate) was_killed_since: bool,
     /// The machine was started, and has not answered since: nobody can know with what.
     pub(crate) unseen_start: bool,
     /// When the machine ended last.
@@ -112,6 +114,7 @@ impl World {
             deaths_since: 0,
             must_stay: false,
             was_killed: false,
+            was_killed_since: false,
             unseen_start: false,
             died_at: Nanos(0),
             unplugged_at: None,
@@ -305,7 +308,7 @@ impl World {
     /// can know better: the daemon was killed that had seen the disk there, before that was
     /// durable, and the next one does not reach QEMU.
     fn is_said_to_be_in_doubt(&self, rest: &Rest) -> bool {
-        *rest == Rest::Kept && self.was_by_hand && self.was_killed
+        *rest == Rest::Kept && self.was_killed_since
     }
 
     /// The image that was made for the copy, whatever has its name now.
@@ -372,6 +375,7 @@ impl World {
             return;
         }
         self.was_killed = true;
+        self.was_killed_since |= self.was_by_hand;
         self.mover = None;
         if let Some(operation) = mem::take(&mut self.operation)
             && self.random.one_in(2)
