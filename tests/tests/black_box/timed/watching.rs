@@ -181,7 +181,7 @@ fn a_window_that_is_not_kept_is_refused() {
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.stderr.contains("a duration"), "{}", wrong.stderr);
     let wrong = stage.daemon.sterna("top --interval 2h --batch");
-    assert!(wrong.stderr.contains("100ms and 3600s"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("between 100ms and"), "{}", wrong.stderr);
 }
 
 #[test]
