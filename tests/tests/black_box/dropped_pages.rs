@@ -40,6 +40,21 @@ impl Drop for Memory {
     }
 }
 
+/// Two clients of a disk `d` on this datastore. The memory below is full when the first writes
+/// so many bytes.
+#[track_caller]
+fn clients_on(stage: &Stage, datastore: &str, memory: &Memory, bytes: u64) -> Clients {
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on {datastore}")).ok();
+    // Takes what the file system has used before, and its device has.
+    let uri = stage.daemon.uri("d");
+    nbdsh(&uri, "h.pwrite(b'-' * (4 << 20), 0); h.flush()");
+    memory.fill_up();
+    let writes =
+        format!("a, b = connect(), connect(); a.pwrite(b'x' * {bytes}, 8 << 20)");
+    let flush = "flushes(a); flushes(b); flushes(connect())";
+    Clients::start(&stage.scratch, &uri, &writes, flush)
+}
+
 /// Parts of blocks on XFS go through the page cache.
 #[test]
 fn what_the_source_has_dropped_each_client_is_told_after_the_move() {
@@ -50,17 +65,7 @@ fn what_the_source_has_dropped_each_client_is_told_after_the_move() {
     let memory = Memory::new(&stage, 160 * MIB);
     let full = TinyFs::xfs(&memory.0.join("xfs"), &stage.scratch.path("full"), 320 * MIB);
     stage.datastore("full", full.dir().display());
-    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on full")).ok();
-    // Takes what the file system has used before, and its device has.
-    let uri = stage.daemon.uri("d");
-    nbdsh(&uri, "h.pwrite(b'-' * (4 << 20), 0); h.flush()");
-    memory.fill_up();
-    let clients = Clients::start(
-        &stage.scratch,
-        &uri,
-        "a, b = connect(), connect(); a.pwrite(b'x' * 512, 8 << 20)",
-        "flushes(a); flushes(b); flushes(connect())",
-    );
+    let clients = clients_on(&stage, "full", &memory, 512);
     let id = stage.daemon.migrate("d --to there");
     stage.daemon.completed(id);
     assert_eq!(clients.go_on(), ["EIO", "ok", "EIO", "ok", "ok", "ok"]);
@@ -83,16 +88,7 @@ fn what_a_device_has_dropped_each_client_is_told() {
             .expect("allocate the device's file");
         let device = Loop::over(&file);
         stage.datastore("device", device.device().display());
-        stage.daemon.sterna(&format!("disk create d --size {SIZE} --on device")).ok();
-        let uri = stage.daemon.uri("d");
-        nbdsh(&uri, "h.pwrite(b'-' * (4 << 20), 0); h.flush()");
-        memory.fill_up();
-        let clients = Clients::start(
-            &stage.scratch,
-            &uri,
-            "a, b = connect(), connect(); a.pwrite(b'x' * (1 << 20), 8 << 20)",
-            "flushes(a); flushes(b); flushes(connect())",
-        );
+        let clients = clients_on(&stage, "device", &memory, MIB);
         if moves {
             let id = stage.daemon.migrate("d --to there");
             stage.daemon.completed(id);
