@@ -4,10 +4,9 @@
 //! names of requests and jobs. Each `Action` that starts something is answered
 //! by exactly one `Event`, whatever happens to the thing it started.
 
+use super::{Allowance, Doubt, PauseReason, Sectors};
 use crate::durability::Loss;
 use crate::{ByteRange, Nanos};
-
-use super::{Allowance, Doubt, PauseReason, Sectors};
 
 /// The driver's name for a guest request, unique among those in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -250,8 +250,9 @@ impl FileImage {
             _ => Step::Transfer,
         };
         let way = self.descriptors.way(&op);
-        let dirties = self.descriptors.dirties(&op);
-        let mark = self.outstanding.begins(&self.descriptors, &op);
+        let dirties = self.descriptors.dirties(&op, way);
+        let mark =
+            self.outstanding.begins(&op, dirties, self.descriptors.direct_is_stored);
         let flight = Flight { ticket, op, done: 0, step, way, dirties, mark };
         let key = self.flights.insert(flight);
         self.issue(cx, key);

@@ -78,10 +78,11 @@ impl Descriptors {
         }
     }
 
-    /// Whether an operation leaves something in the page cache. Zeroes do at their edges.
-    pub(super) fn dirties(&self, op: &ImageOp) -> bool {
+    /// Whether an operation that goes this way leaves something in the page cache. Zeroes do
+    /// at their edges.
+    pub(super) fn dirties(&self, op: &ImageOp, way: Way) -> bool {
         let changes = matches!(op, ImageOp::Write { .. } | ImageOp::Zero { .. });
-        changes && (self.direct.is_none() || self.way(op) != Way::Usual)
+        changes && (self.direct.is_none() || way != Way::Usual)
     }
 
     /// Whether some writes of a direct image go through the page cache, which may put back

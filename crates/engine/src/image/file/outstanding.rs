@@ -14,7 +14,6 @@
 
 use sterna_core::durability::Cached;
 
-use super::descriptors::Descriptors;
 use crate::image::ImageOp;
 
 /// The accounts of a file.
@@ -56,15 +55,15 @@ pub(super) enum Failure {
 }
 
 impl Outstanding {
-    /// An operation begins.
-    pub(super) fn begins(&mut self, descriptors: &Descriptors, op: &ImageOp) -> Mark {
+    /// An operation begins that leaves something in the page cache (`dirties`) or not.
+    /// `stored`: a direct write that was answered is on the storage.
+    pub(super) fn begins(&mut self, op: &ImageOp, dirties: bool, stored: bool) -> Mark {
         let may_linger = match op {
             ImageOp::Write { fua, .. } => !fua,
             ImageOp::Zero { .. } => true,
             _ => false,
         };
-        let stored = descriptors.direct_is_stored;
-        let pages = descriptors.dirties(op) || may_linger && !stored;
+        let pages = dirties || may_linger && !stored;
         let direct = may_linger && !pages;
         let covers = [self.pages.flush_begins(), self.direct.flush_begins()];
         if pages {
