@@ -1,5 +1,5 @@
-//! What is said of a command line that cannot be read: clap's text, with ranges as people
-//! write them, and with tips for words that other tools have for what `sterna` does.
+//! Errors of the command line: clap's text, with ranges as people write them, and with tips for
+//! words that other tools use.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use sterna_api::{Error, ErrorCode};
@@ -109,7 +109,7 @@ fn ranges(text: &str) -> String {
     // The number itself is told before.
     let before = before.rsplit_once(' ').map_or(before, |(before, _)| before);
     match most.parse::<u64>() {
-        // No bound but that of the type.
+        // The bound is the type's own.
         Ok(most) if most >= u64::from(u32::MAX) => {
             format!("{before} give at least {least}{rest}")
         }

@@ -84,7 +84,7 @@ pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A span, which has a unit: the usual two are told if it has none.
+/// Reads a span. If the unit is missing, the error names the two usual ones.
 fn span_of(text: &str, usual: [&str; 2]) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
