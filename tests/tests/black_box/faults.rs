@@ -19,7 +19,8 @@ use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, checker, until};
 
 const SIZE: u64 = 128 * MIB;
-/// Patience (20 ms) and what is allowed beyond it.
+/// Patience (20 ms) and what is allowed beyond it. On a host that makes the witness wait for
+/// longer than this, twice the witness's.
 const ALLOWED_MS: f64 = 120.0;
 /// How long a hanging destination takes until it counts as hung, and a bit.
 const HANGS: Duration = seconds(40);
@@ -117,7 +118,7 @@ impl Scene {
             "longest wait {longest:.1} ms; normal {normal:.1} ms (witness {witness:.1})"
         );
         assert!(
-            longest <= normal + ALLOWED_MS,
+            longest <= normal + ALLOWED_MS.max(normal),
             "the application waited {longest:.1} ms, {normal:.1} ms would be normal"
         );
     }

@@ -33,8 +33,9 @@ fn policy(daemon: &Daemon, line: &str) -> u64 {
 fn all(daemon: &Daemon) -> [Value; 2] {
     let mut policies = daemon.json("policy list");
     for policy in policies.as_array_mut().expect("a list") {
-        for moment in ["since", "until"] {
-            policy[moment] = Value::Null;
+        // How a cruise fares depends on when it was last looked at.
+        for of_the_moment in ["since", "until", "cruise"] {
+            policy[of_the_moment] = Value::Null;
         }
     }
     [daemon.json("class list"), policies]
@@ -119,7 +120,9 @@ fn all_limits_hold_and_it_is_said_which_one_binds() {
         (&json!("looser"), &json!(tight))
     );
     let shown = daemon.json(&format!("policy show {cruise}"));
-    assert_eq!(shown["cruise"]["phase"], "not_started");
+    // Without a request it has nothing to do, whether it has looked by now or not.
+    let phase = shown["cruise"]["phase"].as_str().expect("a phase");
+    assert!(["not_started", "holding"].contains(&phase), "{phase}");
     let said = daemon.sterna("policy explain oltp").ok().stdout;
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
