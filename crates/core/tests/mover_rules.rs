@@ -4,7 +4,7 @@
 use sterna_core::Nanos;
 use sterna_core::mover::{
     Action, At, Copy, Doubt, Ended, Event, Failure, GivenUp, Job, Mover, MoverStep,
-    Owner, Place, Rest, Setup, Verdict, Why, Wishes,
+    Owner, Place, Rest, Setup, Tidied, Verdict, Why, Wishes,
 };
 
 /// One move, and the question that its mover has open.
@@ -87,7 +87,7 @@ fn a_disk_that_only_a_killed_daemon_saw_switched_over_is_kept_and_said_to_be_in_
         .asks(&Action::GiveUp, Event::GaveUp(Ok(GivenUp::Something)))
         .asks(&Action::Find, Event::Found(Ok(At::Destination)))
         .asks(&Action::Seal, Event::Sealed(Ok(true)));
-    assert_eq!(told.open, Action::RecordTidy(Some(Doubt::Unseen)));
+    assert_eq!(told.open, Action::RecordTidy(Tidied::Unclear(Doubt::Unseen)));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_file_that_only_a_killed_daemon_saw_switched_over_is_kept_and_said_to_be_in_
         .waits()
         .asks(&Action::GiveUp, Event::GaveUp(Ok(GivenUp::Nothing)))
         .asks(&Action::Find, Event::Found(Ok(At::Destination)));
-    assert_eq!(told.open, Action::RecordTidy(Some(Doubt::Unseen)));
+    assert_eq!(told.open, Action::RecordTidy(Tidied::Unclear(Doubt::Unseen)));
 }
 
 #[test]
@@ -112,5 +112,5 @@ fn a_copy_of_a_vm_that_ends_after_it_was_silent_is_kept() {
     // Meanwhile somebody has started the VM with the copy, and it has ended.
     let nobody = Failure::Nobody("nobody listens".into());
     told.asks(&Action::GiveUp, Event::GaveUp(Err(nobody)));
-    assert_eq!(told.open, Action::RecordTidy(None));
+    assert_eq!(told.open, Action::RecordTidy(Tidied::Stays(Rest::Kept)));
 }

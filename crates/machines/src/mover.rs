@@ -264,7 +264,7 @@ impl Driver {
             Action::Record(step) => Event::Stored(self.record_step(step)),
             Action::RecordSwitching => Event::MaySwitch(self.record_switching()),
             Action::Close(verdict) => Event::Stored(self.close(&verdict)),
-            Action::RecordTidy(doubt) => Event::Stored(self.record_tidy(doubt.as_ref())),
+            Action::RecordTidy(tidied) => Event::Stored(self.record_tidy(&tidied)),
             Action::Wait(_) | Action::Over => return None,
             Action::Know => {
                 self.file = self.file.or_else(|| self.known());

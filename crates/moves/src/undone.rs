@@ -25,13 +25,14 @@ impl Moves {
 }
 
 fn warning(record: &MigrationRecord, undone: u32) -> Warning {
-    let (id, to) = (record.id, &record.to.datastore);
+    let (id, from, to) = (record.id, &record.from.datastore, &record.to.datastore);
     let message = format!(
         "Sterna undid the switch-over {undone} times, because it did not fit into \
-         {HOLD_BUDGET}: datastore {to} or the state directory is too slow to flush"
+         {HOLD_BUDGET}: datastore {to}, datastore {from} or the state directory is too \
+         slow to flush"
     );
     let hint = format!(
-        "Sterna tries again; check datastore {to} and the state directory, or cancel the \
+        "Sterna tries again; check both datastores and the state directory, or cancel the \
          move: `sterna migration cancel {id}`"
     );
     Warning { about: format!("migration {id}"), message, hint }

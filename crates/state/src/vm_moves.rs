@@ -190,9 +190,14 @@ impl Store {
         .map_err(cannot("look up what is left of a move"))
     }
 
-    /// The VM has nothing of it any more.
-    pub fn vm_move_is_tidy(&self, id: u64) -> Result<(), StoreError> {
-        self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
+    /// The VM has nothing of it any more; and what is noted of its end from now on.
+    pub fn vm_move_is_tidy(
+        &self,
+        id: u64,
+        note: Option<String>,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE vm_moves SET untidy = FALSE, note = ?1 WHERE id = ?2";
+        self.set(id, sql, note)
     }
 
     /// The same, and the VM was found with the destination after all.

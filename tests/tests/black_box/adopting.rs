@@ -340,11 +340,34 @@ fn a_vm_that_dies_or_hangs_ends_its_adoption() {
     });
     nothing_is_left(&stage);
     is_written(&old);
+    until("the note to promise nothing any more", seconds(10), || {
+        let ended = stage.daemon.migration(id);
+        let why = ended["reason"].as_str().expect("why");
+        (why.contains("not answer") && !why.contains("Sterna")).then_some(())
+    });
     let id = slow_adoption(&stage);
     vm.kill();
     stage.daemon.wait_for(id, "cancelled", seconds(10));
     nothing_is_left(&stage);
     assert!(old.exists());
+}
+
+#[test]
+fn the_note_of_an_adoption_whose_vm_ends_unseen_says_that_the_disk_is_kept() {
+    let Some((stage, mut vm, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    vm.hang();
+    stage.daemon.wait_for(id, "cancelled", REPORTED);
+    vm.kill();
+    let why = until("the note to say so", seconds(30), || {
+        let ended = stage.daemon.migration(id);
+        let why = ended["reason"].as_str().expect("why").to_owned();
+        why.contains("Sterna kept disk web-vda").then_some(why)
+    });
+    assert!(why.contains("not answer") && !why.contains("Sterna then"), "{why}");
+    is_written(&old);
+    stage.daemon.sterna("disk remove web-vda").ok();
+    nothing_is_left(&stage);
 }
 
 #[test]

@@ -352,8 +352,10 @@ impl<M: RegionMap> Mirror<M> {
         // Nobody knows when a switch-over succeeds that did not fit into its time, or waits.
         let is_slow = self.switch.undone() > 0 || self.switch.waits_long(now);
         let is_foreseen = !(phase == Phase::SwitchingOver && is_slow);
-        let eta = (rate > 0.0 && self.state == State::Running && is_foreseen)
-            .then(|| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));
+        let steady = self.pace.steady_rate();
+        let eta = steady
+            .filter(|_| self.state == State::Running && is_foreseen)
+            .map(|rate| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));
         Progress {
             phase,
             total: Bytes(self.config.size),

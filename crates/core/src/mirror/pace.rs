@@ -25,6 +25,8 @@
 //!   keeps such a migration from ending.
 //! - While the copier is held back its throughput says nothing about chunk and depth.
 
+use std::ops::RangeInclusive;
+
 use super::drain::Drain;
 use super::idle_detector::{Guest, IdleDetector};
 use super::step_table::{CopyStep, StepTable};
@@ -59,6 +61,11 @@ const FLIGHT_SHORT: Nanos = Nanos::from_millis(60);
 /// device and a handful on a slow one.
 const WINDOW: Nanos = Nanos::from_millis(300);
 
+/// What the time left is made from looks back over a quarter of the time that was copied,
+/// but over no less than this, or people see it jump with each busy second of a guest; and
+/// over no more, or it does not follow a night that is quieter than the day was.
+const LOOKS_BACK: RangeInclusive<Nanos> = Nanos::from_secs(3)..=Nanos::from_secs(120);
+
 /// So long without a chunk is a throughput, too: none.
 const LULL: Nanos = Nanos::from_secs(1);
 
@@ -89,8 +96,12 @@ pub(super) struct Pace {
     held_back: bool,
     window_start: Nanos,
     window_bytes: u64,
-    /// Bytes per second, smoothed over windows; what ETA is made from.
+    /// Bytes per second, smoothed over windows.
     smoothed: f64,
+    /// The same over [`LOOKS_BACK`]; nothing before the first window.
+    steady: Option<f64>,
+    /// The windows that are over, all together.
+    measured: Nanos,
     /// Bytes that chunks went over, all in all.
     passed: u64,
 }
@@ -117,6 +128,8 @@ impl Pace {
             window_start: now,
             window_bytes: 0,
             smoothed: 0.0,
+            steady: None,
+            measured: Nanos(0),
             passed: 0,
         };
         pace.set_limit(now, limit);
@@ -127,6 +140,8 @@ impl Pace {
     /// Sets or lifts the operator's limit in bytes per second; in force at once.
     pub(super) fn set_limit(&mut self, now: Nanos, limit: Option<u64>) {
         self.limit.set_rate(now, limit.map(|rate| rate.max(1)));
+        // With another limit it goes on at another rate.
+        (self.steady, self.measured) = (None, Nanos(0));
     }
 
     /// Sets or lifts the allowance; in force at once.
@@ -277,6 +292,12 @@ impl Pace {
         let rate = self.window_bytes as f64 / span.as_secs_f64();
         self.smoothed =
             if self.smoothed == 0.0 { rate } else { 0.7 * self.smoothed + 0.3 * rate };
+        self.measured = self.measured.plus(span);
+        let quarter = Nanos(self.measured.0 / 4);
+        let looks_back = quarter.clamp(*LOOKS_BACK.start(), *LOOKS_BACK.end());
+        let weight = 1.0 - (-span.as_secs_f64() / looks_back.as_secs_f64()).exp();
+        let before = self.steady.unwrap_or(rate);
+        self.steady = Some(before + weight * (rate - before));
         self.window_start = now;
         self.window_bytes = 0;
         if self.held_back {
@@ -305,6 +326,12 @@ impl Pace {
         self.smoothed
     }
 
+    /// The same over so long a time that it says when the rest is done; nothing while
+    /// nothing is got through.
+    pub(super) fn steady_rate(&self) -> Option<f64> {
+        self.steady.filter(|rate| *rate > 0.0 && self.smoothed > 0.0)
+    }
+
     /// The busy rate, where that is what counts now.
     fn busy_rate(&self) -> Option<u64> {
         self.busy.rate().filter(|_| self.guarded && self.active)
@@ -323,6 +350,32 @@ mod tests {
 
     fn pace(busy: Option<u64>, idle: Option<u64>) -> Pace {
         Pace::new(Nanos(0), None, None, Allowance { busy, idle, ..Allowance::default() })
+    }
+
+    #[test]
+    fn a_second_in_which_the_guest_is_busy_hardly_changes_the_time_left() {
+        let mut pace = pace(None, None);
+        let mut now = Nanos(0);
+        let mut copy = |pace: &mut Pace, seconds, rate| {
+            for _ in 0..seconds * 2 {
+                now = now.plus(Nanos::from_millis(500));
+                pace.done(now, rate / 2, rate / 2, true);
+            }
+        };
+        copy(&mut pace, 60, 100 * MIB);
+        copy(&mut pace, 1, 10 * MIB);
+        let steady = pace.steady_rate().expect("it goes on") / MIB as f64;
+        assert!(
+            pace.rate() < 60.0 * MIB as f64 && (90.0..100.0).contains(&steady),
+            "{steady}"
+        );
+        // What lasts is followed.
+        copy(&mut pace, 60, 10 * MIB);
+        let steady = pace.steady_rate().expect("it goes on") / MIB as f64;
+        assert!((10.0..20.0).contains(&steady), "{steady}");
+        // A new limit counts at once.
+        pace.set_limit(now, Some(5 * MIB));
+        assert_eq!(pace.steady_rate(), None);
     }
 
     #[test]

@@ -188,7 +188,8 @@ pub struct Progress {
     pub mirror_wait: Nanos,
     /// Guests' writes that were mirrored, and answered, since this mirror began.
     pub mirrored_writes: u64,
-    /// How long the rest will take at this rate, if that can be said.
+    /// How long the rest will take at the rate of the last seconds to minutes, if that can
+    /// be said.
     pub eta: Option<Nanos>,
     /// How long the guest was held at the switch-over that succeeded.
     pub held: Option<Nanos>,

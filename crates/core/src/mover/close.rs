@@ -3,7 +3,7 @@
 
 use super::event::{Action, At, Event, Failure, GivenUp, Notice, Place};
 use super::state::{Closing, State, Tidying, Told};
-use super::verdict::{Doubt, Rest, Verdict};
+use super::verdict::{Doubt, Rest, Tidied, Verdict};
 use super::{AGAIN, Copy, Mover, MoverStep};
 use crate::Nanos;
 
@@ -80,10 +80,10 @@ impl Mover {
             }
             (Tidying::Removing, Event::Removed(removed)) => match self.rest_of(removed) {
                 Rest::InTheWay(why) => self.not_tidy(now, told, why, out),
-                _ => self.record_tidy(told, None, out),
+                rest => self.record_tidy(told, Tidied::Stays(rest), out),
             },
             (Tidying::Sealing, Event::Sealed(Ok(_))) => {
-                self.record_tidy(told, Some(Doubt::Unseen), out);
+                self.record_tidy(told, Tidied::Unclear(Doubt::Unseen), out);
             }
             (Tidying::Sealing, Event::Sealed(Err(why))) => {
                 self.not_tidy(now, told, why, out);
@@ -127,7 +127,7 @@ impl Mover {
             Place::Disk => {
                 self.ask(State::Tidying(Tidying::Sealing, told), Action::Seal, out);
             }
-            Place::File => self.record_tidy(told, Some(Doubt::Unseen), out),
+            Place::File => self.record_tidy(told, Tidied::Unclear(Doubt::Unseen), out),
         }
     }
 
@@ -148,13 +148,14 @@ impl Mover {
                 self.ask(State::Tidying(Tidying::Removing, told), Action::Remove, out);
             }
             // What may be somebody's is kept for good.
-            Copy::Unknown | Copy::NotOurs => self.record_tidy(told, None, out),
+            Copy::Unknown => self.record_tidy(told, Tidied::Stays(Rest::Kept), out),
+            Copy::NotOurs => self.record_tidy(told, Tidied::Stays(Rest::Gone), out),
         }
     }
 
-    fn record_tidy(&mut self, told: Told, doubt: Option<Doubt>, out: &mut Vec<Action>) {
-        let record = Action::RecordTidy(doubt.clone());
-        self.ask(State::Tidying(Tidying::Recording(doubt), told), record, out);
+    fn record_tidy(&mut self, told: Told, tidied: Tidied, out: &mut Vec<Action>) {
+        let record = Action::RecordTidy(tidied.clone());
+        self.ask(State::Tidying(Tidying::Recording(tidied), told), record, out);
     }
 
     fn not_tidy(

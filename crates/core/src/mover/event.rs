@@ -5,7 +5,7 @@
 //! happens to what it asked; the others (*notes*) are answered by nothing. At most one
 //! question is open at a time. Words are for people: nothing is decided by them.
 
-use super::verdict::{Doubt, Verdict};
+use super::verdict::{Tidied, Verdict};
 use crate::Nanos;
 
 /// What people are told.
@@ -220,10 +220,9 @@ pub enum Action {
     RecordSwitching,
     /// Make it durable how the move has ended. Answered by [`Event::Stored`].
     Close(Verdict),
-    /// Make it durable that nothing is left at the VM; and with a doubt, that the end of
-    /// the move is unclear, though it was said that the disk had stayed. Answered by
-    /// [`Event::Stored`].
-    RecordTidy(Option<Doubt>),
+    /// Make it durable that nothing is left at the VM, and how the move has ended after
+    /// all. Answered by [`Event::Stored`].
+    RecordTidy(Tidied),
     /// Wait until then, or until something is asked for. Answered by [`Event::Woken`].
     Wait(Nanos),
     /// A note for people.

@@ -65,9 +65,9 @@
 //! where the disk is. The same goes if a daemon sees that and is killed before it is
 //! durable, and QEMU does not answer the next one; that one says at once that the kept
 //! image may hold the last writes. If QEMU ends before it answers, the image is kept
-//! ([`Notice::Kept`]), and the move has still ended as one that stays. What is put in the
-//! copy's place while no daemon runs is taken for the copy, if it is as empty as a new
-//! one, and no daemon had recorded which file it had made.
+//! ([`Notice::Kept`]), and that is noted of the move; it has still ended as one that
+//! stays. What is put in the copy's place while no daemon runs is taken for the copy, if
+//! it is as empty as a new one, and no daemon had recorded which file it had made.
 //!
 //! # The parts
 //!
@@ -90,7 +90,7 @@ pub use event::{
     Action, At, Ended, Event, Failure, GivenUp, Job, MoverStep, Notice, Owner, Place,
     Removed, Watched, Wishes, Words,
 };
-pub use verdict::{Doubt, Rest, Verdict, Why};
+pub use verdict::{Doubt, Rest, Tidied, Verdict, Why};
 
 use state::{Hearing, Order, State};
 

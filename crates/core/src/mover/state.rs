@@ -2,7 +2,7 @@
 
 use super::event::Failure;
 use super::event::{Ended, GivenUp, Words};
-use super::verdict::{Doubt, Verdict, Why};
+use super::verdict::{Doubt, Tidied, Verdict, Why};
 use crate::Nanos;
 
 /// What the mover does.
@@ -186,8 +186,8 @@ pub(super) enum Tidying {
     Removing,
     /// The VM runs with a disk of ours, which is to say that it is no mere copy.
     Sealing,
-    /// That nothing is left at the VM, and whether the destination is all it has.
-    Recording(Option<Doubt>),
+    /// That nothing is left at the VM, and how the move has ended after all.
+    Recording(Tidied),
 }
 
 /// Whether people were told why it takes so long.

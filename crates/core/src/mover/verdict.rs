@@ -55,6 +55,15 @@ pub enum Rest {
     InTheWay(Words),
 }
 
+/// How a move that leads nowhere has ended, now that its VM has nothing of it any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tidied {
+    /// The disk is where it was, as was said; and what has become of the destination.
+    Stays(Rest),
+    /// It was said that the disk stays, and the last writes may be in either image.
+    Unclear(Doubt),
+}
+
 /// How a move has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

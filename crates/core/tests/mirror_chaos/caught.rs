@@ -11,7 +11,8 @@ use crate::setup::Setup;
 use crate::world::World;
 use crate::{
     CASES, forgetful, meddled_with, with_a_dropping_source, with_a_forgetful_source,
-    with_a_source_that_cannot_write, with_others, with_others_in_pauses,
+    with_a_source_that_cannot_write, with_others, with_others_at_commits,
+    with_others_in_pauses,
 };
 
 /// Worlds of a kind that is used with a mistake, run without one: that a world fails says
@@ -78,6 +79,17 @@ fn a_write_of_somebody_else_that_is_taken_for_a_loss_is_caught() {
         reads_zero: true,
         scan: true,
         ..meddled_with(random)
+    });
+}
+
+#[test]
+fn what_others_write_beneath_a_commit_and_nobody_is_told_is_caught() {
+    is_caught(Mistake::WritesAtCommitsForgotten, &LOST, |random| Setup {
+        meddling: 400,
+        slow_commits: 2,
+        kills: 0,
+        verify: false,
+        ..with_others_at_commits(random)
     });
 }
 

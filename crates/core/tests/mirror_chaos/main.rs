@@ -253,15 +253,10 @@ fn with_others_in_pauses(random: &mut Random) -> Setup {
     }
 }
 
-#[test]
-fn images_that_others_wrote_to_are_made_equal_again() {
-    run("others", with_others);
-}
-
-#[test]
-fn a_copy_that_others_wrote_to_beneath_a_commit_that_failed_is_made_equal_again() {
-    run("others at commits", |random| Setup {
-        // So large, and written to so little, that the guest does not write over it all.
+/// A world in which others write to the destination beneath commits that fail.
+fn with_others_at_commits(random: &mut Random) -> Setup {
+    // So large, and written to so little, that the guest does not write over it all.
+    Setup {
         blocks: 40 + random.below(100),
         guest_depth: 1,
         failing_commits: 2,
@@ -270,7 +265,17 @@ fn a_copy_that_others_wrote_to_beneath_a_commit_that_failed_is_made_equal_again(
         chaos_steps: 6000,
         verify: random.one_in(3),
         ..Setup::calm(random)
-    });
+    }
+}
+
+#[test]
+fn images_that_others_wrote_to_are_made_equal_again() {
+    run("others", with_others);
+}
+
+#[test]
+fn a_copy_that_others_wrote_to_beneath_a_commit_that_failed_is_made_equal_again() {
+    run("others at commits", with_others_at_commits);
 }
 
 /// A world in which the source's storage forgets what it was not made to keep.

@@ -30,6 +30,8 @@ pub(crate) enum Mistake {
     /// A map that is found after a kill is believed although the source's server may have
     /// dropped writes with the daemon's connection.
     DroppedSourceBelieved,
+    /// What others wrote to the destination while a commit was under way is not told.
+    WritesAtCommitsForgotten,
     /// What others wrote to the destination while the migration stood still is not asked for
     /// before it goes on.
     WritesWhilePausedForgotten,

@@ -338,7 +338,7 @@ impl World {
                 }
                 world.record.close(verdict);
             }),
-            Action::RecordTidy(doubt) => self.store(|world| world.record.tidy(doubt)),
+            Action::RecordTidy(tidied) => self.store(|world| world.record.tidy(tidied)),
             action => self.do_with_image(action),
         }
     }

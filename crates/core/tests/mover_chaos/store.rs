@@ -1,6 +1,6 @@
 //! The state: what is durable of a move.
 
-use sterna_core::mover::{Doubt, MoverStep, Verdict, Wishes};
+use sterna_core::mover::{MoverStep, Tidied, Verdict, Wishes};
 
 use crate::images::Inode;
 
@@ -66,8 +66,8 @@ impl Record {
     }
 
     /// Nothing is left at the machine.
-    pub(crate) fn tidy(&mut self, doubt: &Option<Doubt>) {
+    pub(crate) fn tidy(&mut self, tidied: &Tidied) {
         self.untidy = false;
-        self.unclear |= doubt.is_some();
+        self.unclear |= matches!(tidied, Tidied::Unclear(_));
     }
 }

@@ -2,7 +2,7 @@
 //! is left of it at its VM.
 
 use sterna_api::Report;
-use sterna_core::mover::{Doubt, MoverStep as At, Rest, Verdict, Wishes, Words};
+use sterna_core::mover::{MoverStep as At, Rest, Tidied, Verdict, Wishes, Words};
 use sterna_os::{clock, lock};
 use sterna_state::{Ending, KnownFile, Leaves, Step, StoreError, VmMoveKind};
 
@@ -173,29 +173,36 @@ impl Driver {
         is_let_go
     }
 
-    pub(super) fn record_tidy(&mut self, doubt: Option<&Doubt>) -> Result<(), Words> {
+    pub(super) fn record_tidy(&mut self, tidied: &Tidied) -> Result<(), Words> {
         let id = self.record.id;
         let store = &self.machines.storage.store;
-        let recorded = match doubt {
-            Some(doubt) => store.vm_move_is_unclear(id, self.unclear(doubt)),
-            None => store.vm_move_is_tidy(id),
+        let recorded = match tidied {
+            Tidied::Unclear(doubt) => store.vm_move_is_unclear(id, self.unclear(doubt)),
+            Tidied::Stays(rest) => store.vm_move(id).and_then(|found| {
+                let noted = found.and_then(|record| record.note);
+                store.vm_move_is_tidy(id, self.noted_when_tidy(noted, rest))
+            }),
         };
         recorded.map_err(|error| self.not_recorded(&error))?;
-        match doubt {
-            Some(doubt) => tracing::warn!(
-                migration = id,
-                ?doubt,
-                "it is unclear which image has the last writes"
-            ),
-            None => {
+        let is_unclear = match tidied {
+            Tidied::Unclear(doubt) => {
+                tracing::warn!(
+                    migration = id,
+                    ?doubt,
+                    "it is unclear which image has the last writes"
+                );
+                true
+            }
+            Tidied::Stays(_) => {
                 tracing::info!(
                     migration = id,
                     "the VM's QEMU has nothing of the copy any more"
                 );
+                false
             }
-        }
+        };
         self.tidies = false;
-        self.settle(doubt.is_some() || self.is_sealed());
+        self.settle(is_unclear || self.is_sealed());
         Ok(())
     }
 }

@@ -13,6 +13,14 @@ use crate::unclear::both;
 const FULL: &str = "No space left on device";
 const QUOTA: &str = "Disk quota exceeded";
 
+/// What stands between the parts of a note.
+const BETWEEN: &str = "; ";
+/// What is promised of a VM that may still have something of the copy.
+const REMOVED_WHEN_SERVED: &str =
+    "Sterna removes the rest of QEMU's copy job once it is served again";
+const REMOVED_WHEN_IT_ANSWERS: &str =
+    "Sterna removes the rest of QEMU's copy job once it answers";
+
 impl Driver {
     /// What is noted of a move that ends so.
     pub(super) fn note_of(&self, verdict: &Verdict) -> Option<String> {
@@ -32,7 +40,7 @@ impl Driver {
             Verdict::Unclear(doubt) => vec![Some(self.unclear(doubt))],
         };
         let note: Vec<String> = parts.into_iter().flatten().collect();
-        (!note.is_empty()).then(|| note.join("; "))
+        (!note.is_empty()).then(|| note.join(BETWEEN))
     }
 
     /// Why the disk stays where it was, unless that was asked for.
@@ -76,14 +84,38 @@ impl Driver {
 
     /// What has become of the destination, if it is there.
     fn rest(&self, rest: &Rest) -> Option<String> {
-        let (_, destination) = both(&self.record);
         match rest {
             Rest::Gone => None,
             Rest::Kept if self.is_unknown => Some(self.keeps_unknown()),
             Rest::Kept => self.is_there().then(|| self.keeps_unseen()),
-            Rest::Later => Some(format!("Sterna then removes {destination}")),
+            Rest::Later => Some(self.removes_later()),
             Rest::InTheWay(why) => Some(why.clone()),
         }
+    }
+
+    fn removes_later(&self) -> String {
+        let (_, destination) = both(&self.record);
+        format!("Sterna then removes {destination}")
+    }
+
+    /// What is noted of the end once the VM has nothing of the move any more: what was
+    /// promised until then has been kept, or the destination has.
+    pub(super) fn noted_when_tidy(
+        &self,
+        noted: Option<String>,
+        rest: &Rest,
+    ) -> Option<String> {
+        let promised = [REMOVED_WHEN_SERVED, REMOVED_WHEN_IT_ANSWERS].map(str::to_owned);
+        let promised = promised.into_iter().chain([self.removes_later()]);
+        let promised: Vec<String> = promised.collect();
+        let noted = noted.unwrap_or_default();
+        let still_true = noted.split(BETWEEN).filter(|part| {
+            !part.is_empty() && !promised.iter().any(|promise| promise == part)
+        });
+        let mut parts: Vec<String> = still_true.map(str::to_owned).collect();
+        let rest = self.rest(rest).filter(|rest| !noted.contains(rest.as_str()));
+        parts.extend(rest);
+        (!parts.is_empty()).then(|| parts.join(BETWEEN))
     }
 
     /// What is said of a copy that the guest may have written to, unseen.
@@ -179,10 +211,9 @@ impl Driver {
 
 /// What is said of a VM that may still have something of the copy.
 fn may_have(still: &Failure) -> Option<String> {
-    let what = "Sterna removes the rest of QEMU's copy job once it";
     match still {
         Failure::Nobody(_) => None,
-        Failure::Unserved(_) => Some(format!("{what} is served again")),
-        _ => Some(format!("{what} answers")),
+        Failure::Unserved(_) => Some(REMOVED_WHEN_SERVED.to_owned()),
+        _ => Some(REMOVED_WHEN_IT_ANSWERS.to_owned()),
     }
 }

@@ -76,7 +76,7 @@ fn where_one_move_goes_no_other_goes_until_that_is_put_away() {
         Ending { at: 11, note: None, application: Application::default(), report: None };
     store.vm_move_ends(one, Step::Cancelled, ending, leaves).unwrap();
     taken(add("vdb"));
-    store.vm_move_is_tidy(one).unwrap();
+    store.vm_move_is_tidy(one, None).unwrap();
     add("vdb").unwrap();
 }
 
@@ -114,7 +114,7 @@ fn a_disk_of_a_machine_has_one_move_at_a_time() {
     assert_eq!((ended.step, ended.ended), (Step::Cancelled, Some(11)));
     add(&store, "vda").unwrap();
     assert_eq!(store.untidy_vm_moves().unwrap(), [ended], "its machine does not answer");
-    store.vm_move_is_tidy(id).unwrap();
+    store.vm_move_is_tidy(id, None).unwrap();
     assert_eq!(store.untidy_vm_moves().unwrap(), []);
 }
 

@@ -7,6 +7,7 @@
 use sterna_core::mirror::{Control, Doubt, Event, Side, Suspicion};
 
 use super::World;
+use super::operation::Effect;
 use crate::mistake::Mistake;
 use crate::setup::SECTORS;
 
@@ -59,7 +60,11 @@ impl World {
     pub(super) fn stop_copying(&mut self) {
         self.tell(Event::Control(Control::Pause));
         let doubted = self.notice_others();
-        self.tell(doubted);
+        let commits =
+            self.operations.iter().any(|one| matches!(one.effect, Effect::Commit));
+        if !commits || self.setup.mistake != Some(Mistake::WritesAtCommitsForgotten) {
+            self.tell(doubted);
+        }
         if self.random.one_in(2) {
             self.resume();
         }
