@@ -1,8 +1,8 @@
 //! Which disks are hurt, since when, by what, and what would help.
 
 use sterna_core::hurt::{
-    Cause, Deeds, Effect, Help, Hurt, KeptUsual, Neighbour, STEP, Said, Share, Shared,
-    State, Turn, Usual, Watch, Watches, cause, help,
+    Cause, Help, Hurt, KeptUsual, Neighbour, STEP, Said, Share, Shared, Turn, Usual,
+    Watch, Watches, cause, help,
 };
 use sterna_core::measure::{Line, LqFit, Side, Summary};
 use sterna_core::{DiskId, Nanos};
@@ -61,6 +61,8 @@ fn two_slow_steps_hurt_and_six_others_heal() {
     assert!((450_000.0..550_000.0).contains(&usual), "{usual}");
     stage.steps(1, &at(9_000));
     assert_eq!(stage.steps(5, &at(500)), [], "it may come back");
+    let took = stage.watch.hurt().unwrap().took;
+    assert_eq!(took, Some(Nanos::from_micros(500)), "but this is what it takes now");
     let turns = stage.steps(1, &at(500));
     let [Turn::Fell { lasted, worst, quiet }] = turns[..] else { panic!("{turns:?}") };
     assert_eq!((lasted, quiet), (Nanos::from_secs(15), false));
@@ -237,6 +239,20 @@ fn a_promise_that_is_taken_back_hurts_nobody_any_more() {
 }
 
 #[test]
+fn a_wait_that_a_policy_asks_for_is_none_of_the_devices() {
+    let waits = Summary {
+        queue: Some(Nanos::from_millis(150)),
+        service: Some(Nanos::from_millis(6)),
+        p95: Some(Nanos::from_millis(312)),
+        ..at(156_000)
+    };
+    let there = waits.at_device();
+    assert_eq!(there.read.response, Some(Nanos::from_millis(6)));
+    assert_eq!(there.p95, Some(Nanos::from_millis(12)));
+    assert_eq!(Stage::usually(6_000).steps(20, &there), []);
+}
+
+#[test]
 fn requests_that_hang_hurt() {
     let mut stage = Stage::usually(500);
     let hangs = Summary { in_flight: 3, ..reads(0, 0, 0) };
@@ -331,7 +347,7 @@ fn hurt() -> Hurt {
 }
 
 fn share(iops: f64, length: f64) -> Share {
-    Share { iops, bytes_per_second: iops * length }
+    Share { iops, bytes_per_second: iops * length, since: None }
 }
 
 /// A disk with two others: one with many requests.
@@ -343,9 +359,9 @@ fn beside_etl() -> Shared {
 #[test]
 fn who_does_most_of_the_work_is_named() {
     let shared = beside_etl();
-    let Cause::Neighbour { at, part } = cause(&hurt(), &shared) else { panic!() };
-    assert_eq!(at, 1);
-    assert!((0.98..1.0).contains(&part), "{part}");
+    let Cause::Neighbour { at, part, later } = cause(&hurt(), &shared) else { panic!() };
+    assert_eq!((at, later), (1, None));
+    assert!((0.92..0.94).contains(&part), "{part}");
     let copies = Shared { copies: share(400.0, 262_144.0), ..shared.clone() };
     assert!(matches!(cause(&hurt(), &copies), Cause::Copies { .. }));
     let alone = Shared { others: vec![share(1.0, 4096.0)], ..shared.clone() };
@@ -356,6 +372,30 @@ fn who_does_most_of_the_work_is_named() {
     assert_eq!(cause(&hurt(), &more), Cause::Itself { times: 4.0 });
     let hangs = Hurt { took: None, ..hurt() };
     assert_eq!(cause(&hangs, &shared), Cause::Hangs);
+}
+
+#[test]
+fn of_two_disks_only_one_does_most_of_the_work() {
+    // One has more requests, the other more bytes.
+    let (web, app) = (share(60.0, 4096.0), share(40.0, 131_072.0));
+    let of = |own, other| {
+        let shared = Shared { own, others: vec![other], ..Shared::default() };
+        cause(&hurt(), &shared)
+    };
+    assert!(matches!(of(web, app), Cause::Neighbour { .. }));
+    assert_eq!(of(app, web), Cause::Device);
+}
+
+#[test]
+fn a_neighbour_whose_load_began_later_did_not_make_the_disk_slow_first() {
+    let mut shared = beside_etl();
+    let since = Nanos::from_secs(70);
+    shared.others[1].since = Some(since);
+    let Cause::Neighbour { later, .. } = cause(&hurt(), &shared) else { panic!() };
+    assert_eq!(later, Some(since));
+    shared.others[1].since = Some(STEP);
+    let Cause::Neighbour { later, .. } = cause(&hurt(), &shared) else { panic!() };
+    assert_eq!(later, None, "steps are no more exact");
 }
 
 #[test]
@@ -412,68 +452,4 @@ fn what_is_foreseen_is_no_less_than_usual_and_what_is_met_of_long_requests() {
     };
     assert_eq!(bytes_per_second, 20.0 * 262_144.0, "half is enough");
     assert!((6.2..6.4).contains(&then.as_millis_f64()), "{then}");
-}
-
-/// A disk that is hurt or not, and what its requests take.
-fn state(ails: bool, millis: u64) -> State {
-    State { ails, takes: (millis > 0).then_some(Nanos::from_millis(millis)) }
-}
-
-fn limited() -> Deeds {
-    let mut deeds = Deeds::default();
-    let ailing = [(DISK, Some(Nanos::from_millis(15)))];
-    deeds.note(Nanos::from_secs(100), "policy 5 was made".into(), ailing);
-    deeds
-}
-
-#[test]
-fn whom_a_limit_has_helped_is_said_once() {
-    let mut deeds = limited();
-    assert_eq!(deeds.step(Nanos::from_secs(130), |_| state(true, 14)), []);
-    let (what, ago, before) = deeds.of(Nanos::from_secs(130), DISK).unwrap();
-    assert_eq!((what, ago), ("policy 5 was made", Nanos::from_secs(30)));
-    assert_eq!(before, Some(Nanos::from_millis(15)));
-    let effects = deeds.step(Nanos::from_secs(140), |_| state(false, 3));
-    let helped = Effect {
-        what: "policy 5 was made".into(),
-        ago: Nanos::from_secs(40),
-        disk: DISK,
-        before: Some(Nanos::from_millis(15)),
-        now: Some(Nanos::from_millis(3)),
-        helped: true,
-    };
-    assert_eq!(effects, [helped]);
-    assert_eq!(deeds.step(Nanos::from_secs(145), |_| state(false, 3)), []);
-}
-
-#[test]
-fn what_has_not_helped_after_a_minute_is_said_and_so_is_what_helps_later() {
-    let mut deeds = limited();
-    let at = Nanos::from_secs;
-    let [not_yet] = &deeds.step(at(160), |_| state(true, 14))[..] else { panic!() };
-    assert!(!not_yet.helped);
-    assert_eq!(deeds.step(at(300), |_| state(true, 14)), [], "once");
-    let [later] = &deeds.step(at(400), |_| state(false, 3))[..] else { panic!() };
-    assert!(later.helped);
-}
-
-#[test]
-fn what_recovers_long_afterwards_or_asks_for_nothing_was_not_helped() {
-    let mut deeds = limited();
-    deeds.step(Nanos::from_secs(700), |_| state(true, 14));
-    assert_eq!(deeds.step(Nanos::from_secs(705), |_| state(false, 3)), []);
-    let mut deeds = limited();
-    assert_eq!(deeds.step(Nanos::from_secs(110), |_| state(false, 0)), []);
-    assert_eq!(deeds.of(Nanos::from_secs(110), DISK), None);
-}
-
-#[test]
-fn only_the_latest_deed_counts_for_a_disk() {
-    let mut deeds = limited();
-    let ailing = [(DISK, Some(Nanos::from_millis(12)))];
-    deeds.note(Nanos::from_secs(120), "move 7 was paused".into(), ailing);
-    let [one] = &deeds.step(Nanos::from_secs(150), |_| state(false, 3))[..] else {
-        panic!()
-    };
-    assert_eq!(one.what, "move 7 was paused");
 }

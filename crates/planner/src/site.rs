@@ -11,7 +11,7 @@ use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::Work;
 use sterna_core::{DiskId, Nanos};
 use sterna_os::clock;
-use sterna_state::DiskRecord;
+use sterna_state::{DiskRecord, Step};
 use sterna_storage::Space;
 
 use crate::Planner;
@@ -70,8 +70,8 @@ pub(crate) struct SiteMove {
     pub(crate) size: u64,
     /// When it ended (seconds since 1970), if it did.
     pub(crate) ended: Option<u64>,
-    /// Whether it got so far that it has a report.
-    pub(crate) has_report: bool,
+    /// Whether the disk is at the destination: a move that was cancelled has ended as well.
+    pub(crate) has_moved: bool,
     /// Whether Storage DRS has begun it.
     pub(crate) is_balancing: bool,
 }
@@ -149,7 +149,7 @@ impl Planner {
             ends: Some([one.from.datastore, one.to.datastore]),
             size: one.size,
             ended: one.ended,
-            has_report: one.report.is_some(),
+            has_moved: one.step == Step::Completed,
         });
         let by_qemu = self.storage.store.open_vm_moves()?.into_iter().filter_map(|one| {
             let disk = one.kind.disk()?;
@@ -159,7 +159,7 @@ impl Planner {
                 ends: None,
                 size: one.size,
                 ended: None,
-                has_report: false,
+                has_moved: false,
                 is_balancing: false,
             })
         });

@@ -1,11 +1,17 @@
 //! By what a disk is hurt.
 
-use super::watch::Hurt;
+use super::watch::{Hurt, STEP};
+use crate::Nanos;
 
 /// From this part of the response time on, the wait before the device is what matters.
 const QUEUE_MATTERS: f64 = 0.5;
 /// Who does this part of a device's work is named.
 const MOST: f64 = 0.5;
+/// So long a request takes a device as long as the same again for its being one: a compromise
+/// between a disk that seeks and flash.
+const REQUEST_BYTES: f64 = 32_768.0;
+/// A neighbour's load may begin so much later than its effect, by how steps are counted.
+const SLACK: Nanos = Nanos(2 * STEP.0);
 /// A disk that sends so many times its usual requests hurts itself.
 const OWN_LOAD: f64 = 2.0;
 
@@ -16,6 +22,8 @@ pub struct Share {
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
+    /// Since when, if that is known.
+    pub since: Option<Nanos>,
 }
 
 /// What all ask of the device that the disk is on.
@@ -53,8 +61,11 @@ pub enum Cause {
     Neighbour {
         /// Which of the others.
         at: usize,
-        /// Its part of the device's bytes, or of its requests, whichever is more.
+        /// Its part of the device's work.
         part: f64,
+        /// When its load began, if the disk was slow before that: then it is not what made the
+        /// disk slow first.
+        later: Option<Nanos>,
     },
     /// Copies of moves do most of it.
     Copies {
@@ -80,7 +91,9 @@ pub fn cause(hurt: &Hurt, shared: &Shared) -> Cause {
         _ if shared.queued >= QUEUE_MATTERS => Cause::Queued { part: shared.queued },
         _ if more >= OWN_LOAD => Cause::Itself { times: more },
         Some((at, part)) if part >= MOST && part >= copies => {
-            Cause::Neighbour { at, part }
+            let began = shared.others[at].since;
+            let later = began.filter(|since| *since > hurt.since.plus(SLACK));
+            Cause::Neighbour { at, part, later }
         }
         _ if copies >= MOST => Cause::Copies { part: copies },
         _ => Cause::Device,
@@ -94,11 +107,18 @@ impl Shared {
         self.own.iops + others + self.copies.iops
     }
 
-    /// Somebody's part of the work: of the bytes, or of the requests, whichever is more.
+    /// Somebody's part of the work. All parts together are one, so no two of them are most of
+    /// it.
     fn part(&self, share: &Share) -> f64 {
-        let others = self.others.iter().map(|one| one.bytes_per_second).sum::<f64>();
-        let bytes = self.own.bytes_per_second + others + self.copies.bytes_per_second;
-        let of = |mine: f64, all: f64| if all > 0.0 { mine / all } else { 0.0 };
-        of(share.bytes_per_second, bytes).max(of(share.iops, self.iops()))
+        let others: f64 = self.others.iter().map(Share::work).sum();
+        let all = self.own.work() + others + self.copies.work();
+        if all > 0.0 { share.work() / all } else { 0.0 }
+    }
+}
+
+impl Share {
+    /// How much work it is for a device, in requests of no length.
+    fn work(&self) -> f64 {
+        self.iops + self.bytes_per_second / REQUEST_BYTES
     }
 }

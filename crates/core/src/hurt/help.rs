@@ -8,6 +8,7 @@
 //! answered sooner is not foreseen, so the time is said to be about that.
 
 use super::cause::Shared;
+use super::remedy::WORTH;
 use super::watch::Hurt;
 use crate::Nanos;
 use crate::measure::LqFit;
@@ -16,8 +17,6 @@ use crate::measure::LqFit;
 const TRIED: [f64; 3] = [0.5, 0.25, 0.1];
 /// A milder limit is enough that saves this part of what the sharpest one does.
 const ENOUGH: f64 = 0.9;
-/// A limit that leaves more than this part of the time is not worth it.
-const WORTH: f64 = 0.8;
 
 /// The neighbour that does most of the work.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,8 +11,9 @@
 //! is the stage before, which is shown and not said.
 //!
 //! By what a disk is hurt follows from what shares its device with it ([`Cause`]), and what
-//! would help from what is known of that device ([`Help`]). Whom something has helped that
-//! somebody did, [`Deeds`] knows.
+//! would help from what is known of that device ([`Help`]). Which of several ways is advised,
+//! and for how long, [`choose`] decides. Whom something has helped that somebody did, [`Deeds`]
+//! knows.
 //!
 //! What is usual is known after five minutes of load, and kept over a restart of the daemon
 //! ([`KeptUsual`]).
@@ -26,6 +27,7 @@ mod budget;
 mod cause;
 mod deeds;
 mod help;
+mod remedy;
 mod slower;
 mod usual;
 mod watch;
@@ -33,8 +35,9 @@ mod watches;
 
 pub use budget::Budget;
 pub use cause::{Cause, Share, Shared, cause};
-pub use deeds::{Deeds, Effect, State};
+pub use deeds::{Deed, Deeds, Effect, Proven, State, helps};
 pub use help::{Help, Neighbour, help};
+pub use remedy::{Choice, Destination, Given, Offer, choose};
 pub use slower::Slower;
 pub use usual::{KeptUsual, Usual, UsualKind};
 pub use watch::{Hurt, STEP, Turn, Watch};

@@ -90,7 +90,8 @@ pub struct Watch {
 enum Step {
     Slow(Hurt),
     Between(Hurt),
-    Well,
+    /// Requests take so long, as they should.
+    Well(Nanos),
     /// Too few requests to tell.
     Quiet,
 }
@@ -120,6 +121,11 @@ impl Watch {
     /// How much slower than usual it is, if it is, and not hurt.
     pub fn slower(&self) -> Option<Slower> {
         self.slowing.slower().filter(|_| self.hurt.is_none())
+    }
+
+    /// Since when it has a load, if it has one.
+    pub fn loaded(&self) -> Option<Nanos> {
+        self.loaded
     }
 
     /// How it is hurt, if it is.
@@ -158,9 +164,9 @@ impl Watch {
             Some(Compared { took, usual }) if above(took, usual, FALLEN, FALLEN_BY) => {
                 Step::Between(hurt(took, Some(usual), None))
             }
-            Some(_) => Step::Well,
+            Some(Compared { took, .. }) => Step::Well(took),
             // Nothing is promised any more, and what is usual is not known yet.
-            None if promised.is_some() || count >= REQUESTS_LEAST => Step::Well,
+            None if promised.is_some() || count >= REQUESTS_LEAST => Step::Well(mean),
             None => Step::Quiet,
         }
     }
@@ -187,7 +193,11 @@ impl Watch {
                 *hurt = Hurt { since: hurt.since, ..now };
                 (false, false)
             }
-            Step::Well => (true, false),
+            // It may come back, but what is said of it is what it takes now.
+            Step::Well(took) => {
+                (hurt.took, hurt.promised) = (Some(took), None);
+                (true, false)
+            }
             Step::Quiet => (true, true),
         };
         self.against = if well { self.against + 1 } else { 0 };

@@ -230,6 +230,23 @@ impl Summary {
         }
     }
 
+    /// The same without the wait for admission, which policies decide: what the storage made
+    /// of it. Of that wait only the mean is known, so of quantiles the same part is taken as of
+    /// the mean.
+    #[must_use]
+    pub fn at_device(&self) -> Summary {
+        let (Some(queue), Some(service)) = (self.queue, self.service) else {
+            return *self;
+        };
+        let all = queue.0 as f64 + service.0 as f64;
+        let part = if all > 0.0 { service.0 as f64 / all } else { 1.0 };
+        let of = |time: Option<Nanos>| time.map(|it| Nanos((it.0 as f64 * part) as u64));
+        let side = |side: Side| Side { response: of(side.response), ..side };
+        let [p50, p95, p99, max] = [self.p50, self.p95, self.p99, self.max].map(of);
+        let (read, write) = (side(self.read), side(self.write));
+        Summary { read, write, queue: Some(Nanos(0)), p50, p95, p99, max, ..*self }
+    }
+
     /// Reads and writes per second.
     pub fn iops(&self) -> f64 {
         self.per_second((self.read.operations + self.write.operations) as f64)

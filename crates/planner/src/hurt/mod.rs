@@ -2,10 +2,11 @@
 //!
 //! Every five seconds `core` sees what each disk did. What it says has changed is in the log,
 //! and so among the events. Of the disks that are hurt, the `scene` says who shares their
-//! device, and `words` by what they are hurt and what would help; who asks is told what was
+//! device, `remedy` what would help, and `words` has the sentences; who asks is told what was
 //! found last. What is usual is kept in the history file (`usual`), and what somebody did is
 //! held against the disks that it may help (`tried`).
 
+mod remedy;
 mod scene;
 mod tried;
 mod usual;
@@ -15,7 +16,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sterna_api::{HurtDisk, Recommendations, Result};
+use sterna_api::{HurtDisk, Result};
 use sterna_core::hurt::{Deeds, Hurt, STEP, Said, Slower, Turn, Watches};
 use sterna_core::measure::Summary;
 use sterna_core::{DiskId, Nanos};
@@ -23,14 +24,13 @@ use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::Task;
 use sterna_state::DiskRecord;
 
+use self::remedy::Remedies;
 use self::scene::HurtScene;
 pub use self::usual::keeping;
 use crate::Planner;
 
 /// So many are told of: more than a screen shows.
 const TOLD_MOST: usize = 50;
-/// How long recommendations count.
-const RECOMMENDED_FOR: Duration = Duration::from_secs(30);
 
 /// Who looks for disks that are hurt.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Lookout {
     watches: Mutex<Watches>,
     deeds: Mutex<Deeds>,
     found: Mutex<FoundHurt>,
-    recommended: Mutex<Option<(Instant, String, Recommendations)>>,
+    remedies: Mutex<Remedies>,
 }
 
 /// How many disks are hurt, or slower than usual, and the worst of each.
@@ -59,9 +59,9 @@ pub struct FoundHurt {
 
 impl Default for Lookout {
     fn default() -> Self {
-        let (watches, deeds, found, recommended) = Default::default();
+        let (watches, deeds, found, remedies) = Default::default();
         let born = Nanos::from_secs(clock::now());
-        Lookout { epoch: Instant::now(), born, watches, deeds, found, recommended }
+        Lookout { epoch: Instant::now(), born, watches, deeds, found, remedies }
     }
 }
 
@@ -93,7 +93,10 @@ impl Planner {
             let did = |disk: &DiskRecord| {
                 let class = snapshot.class_of(disk.id);
                 let promised = class.and_then(|class| class.promised_response(moment));
-                (disk.id, look.disk(disk.id), promised)
+                let did = look.disk(disk.id);
+                // Whoever limits a class wants its disks to wait: that hurts nobody.
+                let limited = class.is_some_and(|class| !class.limit(moment).is_none());
+                (disk.id, if limited { did.at_device() } else { did }, promised)
             };
             served.into_iter().map(did).collect()
         };
@@ -106,6 +109,9 @@ impl Planner {
         let slower: Vec<_> =
             slower.iter().map(|(disk, one)| (*disk, as_hurt(one))).collect();
         let effects = self.effects(now, &did, &hurt, &slower);
+        let ailing: HashSet<DiskId> =
+            hurt.iter().chain(&slower).map(|(disk, _)| *disk).collect();
+        lock(&self.hurt.remedies).forget_others(|disk| ailing.contains(&disk));
         if said.is_empty() && effects.is_empty() && hurt.len() + slower.len() == 0 {
             *lock(&self.hurt.found) = FoundHurt::default();
             return Ok(());

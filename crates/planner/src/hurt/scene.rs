@@ -2,23 +2,21 @@
 
 use std::collections::HashMap;
 
-use sterna_api::{AskStorageDrs, HurtBy, HurtDisk, HurtHelp, Migration, RecommendedMove};
+use sterna_api::{HurtBy, HurtDisk, Migration};
 use sterna_core::DiskId;
 use sterna_core::Nanos;
-use sterna_core::hurt::{Cause, Help, Hurt, Neighbour, Share, Shared, cause, help};
-use sterna_core::measure::{LqFit, Summary};
+use sterna_core::hurt::{Cause, Hurt, Share, Shared, Watch, cause};
+use sterna_core::measure::Summary;
 use sterna_os::{Local, lock};
 use sterna_state::DiskRecord;
 
-use super::RECOMMENDED_FOR;
+use super::remedy::Case;
 use super::tried;
 use super::words::{self, Around};
 use crate::Planner;
 
 /// Who does how much is seen over so long: a second is chance.
 const SHARES_OF: Nanos = Nanos::from_secs(30);
-/// What Storage DRS recommends is asked by the load of so many seconds: the disk is hurt now.
-const RECOMMENDED_BY_S: f64 = 60.0;
 
 /// All disks, with what they did lately.
 pub(super) struct HurtScene<'a> {
@@ -52,10 +50,16 @@ impl<'a> HurtScene<'a> {
         let share = |summary: &Summary| Share {
             iops: summary.iops(),
             bytes_per_second: summary.bytes_per_second(),
+            since: None,
         };
         let own = self.did[&disk.id];
-        let others: Vec<Share> =
-            there.iter().map(|other| share(&self.did[&other.id])).collect();
+        let watches = lock(&self.planner.hurt.watches);
+        let since = |id: DiskId| watches.of(id).and_then(Watch::loaded);
+        let other =
+            |it: &&DiskRecord| Share { since: since(it.id), ..share(&self.did[&it.id]) };
+        let others: Vec<Share> = there.iter().map(other).collect();
+        let usual_iops = watches.of(disk.id).and_then(|watch| watch.usual().rate());
+        drop(watches);
         let device =
             self.planner.storage.samples.of_datastore(&disk.datastore, SHARES_OF);
         let all = share(&device);
@@ -66,13 +70,11 @@ impl<'a> HurtScene<'a> {
         let copies = Share {
             iops: rest(all.iops, |it| it.iops),
             bytes_per_second: rest(all.bytes_per_second, |it| it.bytes_per_second),
+            since: None,
         };
         let (queue, service) =
             (own.queue.unwrap_or_default(), own.service.unwrap_or_default());
         let queued = queue.0 as f64 / (queue.0 + service.0).max(1) as f64;
-        let watches = lock(&self.planner.hurt.watches);
-        let usual_iops = watches.of(disk.id).and_then(|watch| watch.usual().rate());
-        drop(watches);
         let shared = Shared { own: share(&own), others, copies, queued, usual_iops };
         (shared, there, device)
     }
@@ -93,7 +95,11 @@ impl Planner {
             Cause::Neighbour { at, .. } => Some(others[at]),
             _ => None,
         };
-        let around = self.around(record, neighbour, &scene.moves);
+        let mut around = self.around(record, neighbour, &scene.moves);
+        around.has_rivals = self.has_rivals(scene, record);
+        if let Cause::Neighbour { later: Some(began), .. } = found {
+            around.later = Some(self.hurt.now().since(began));
+        }
         let micros = |span: Nanos| span.0 as f64 / 1e3;
         let by = match found {
             Cause::Hangs => HurtBy::Hangs,
@@ -113,11 +119,31 @@ impl Planner {
             by,
             neighbour: neighbour.map(|one| one.name.clone()),
             why: words::why(&found, &around),
-            help: self.help(hurt, &found, &shared, &around, &device),
+            help: self.help(&Case {
+                disk,
+                hurt,
+                found,
+                shared: &shared,
+                neighbour: neighbour.map(|one| one.id),
+                around: &around,
+                device: &device,
+            }),
             tried: lock(&self.hurt.deeds)
                 .of(self.hurt.now(), disk)
                 .map(|(what, ago, before)| tried::not_yet(what, ago, before, hurt.took)),
         })
+    }
+
+    /// Whether a disk of another class is on the same datastore, and is asked for something.
+    fn has_rivals(&self, scene: &HurtScene<'_>, disk: &DiskRecord) -> bool {
+        let snapshot = self.levels.snapshot();
+        let class = |id: DiskId| snapshot.class_of(id).map(|entry| &entry.record.name);
+        let is_rival = |other: &&DiskRecord| {
+            other.datastore == disk.datastore
+                && class(other.id) != class(disk.id)
+                && scene.did[&other.id].iops() > 0.0
+        };
+        scene.disks.iter().any(|other| is_rival(&other))
     }
 
     /// What words need to know around a disk.
@@ -142,73 +168,10 @@ impl Planner {
                 .is_some_and(|entry| !entry.limit(now).is_none()),
             held: self.levels.view_held_disk(&snapshot, disk.id),
             neighbour: neighbour.map(|one| (one.name.clone(), class(one))),
+            has_rivals: false,
+            later: None,
             copies: copies.map(|one| (one.id, one.disk.clone())).collect(),
             datastores: self.storage.all_handles().len(),
         }
-    }
-
-    /// What would help: what Storage DRS would move, else a limit on the neighbour.
-    fn help(
-        &self,
-        hurt: &Hurt,
-        found: &Cause,
-        shared: &Shared,
-        around: &Around,
-        device: &Summary,
-    ) -> HurtHelp {
-        let by_moving = || self.would_move(around, device);
-        match found {
-            Cause::Hangs | Cause::Queued { .. } | Cause::Copies { .. } => {
-                words::help_without(found, around)
-            }
-            Cause::Neighbour { at, .. } => {
-                if let Some(one) = by_moving() {
-                    return words::help_by_move(&one);
-                }
-                let service = device.service.unwrap_or_default();
-                let neighbour = Neighbour { at: *at, service };
-                let line = self.storage.samples.device(&around.datastore);
-                let line = line.unwrap_or(LqFit::TooFew { points: 0 });
-                match help(hurt, shared, neighbour, &line) {
-                    Help::InVain => words::help_without(found, around),
-                    limit => words::help_by_limit(hurt, limit, around),
-                }
-            }
-            Cause::Itself { .. } | Cause::Device => match by_moving() {
-                Some(one) => words::help_by_move(&one),
-                None => words::help_without(found, around),
-            },
-        }
-    }
-
-    /// The first move away from a datastore that Storage DRS would recommend if the bound for
-    /// response times were half of what its requests take now.
-    fn would_move(&self, around: &Around, device: &Summary) -> Option<RecommendedMove> {
-        let away = |found: &sterna_api::Recommendations| {
-            let mut moves = found.moves.iter();
-            moves.find(|one| one.from == around.datastore && one.step <= 1).cloned()
-        };
-        let mut kept = lock(&self.hurt.recommended);
-        let still = kept.as_ref().filter(|(at, datastore, _)| {
-            at.elapsed() < RECOMMENDED_FOR && *datastore == around.datastore
-        });
-        if let Some((_, _, found)) = still {
-            return away(found);
-        }
-        // Of several datastores, the worst disk's is asked about; the others wait.
-        if kept.as_ref().is_some_and(|(at, ..)| at.elapsed() < RECOMMENDED_FOR) {
-            return None;
-        }
-        let bound = device.p95?.0 / 2_000;
-        let asked = AskStorageDrs {
-            window_s: Some(RECOMMENDED_BY_S),
-            latency_us: Some(bound.max(1)),
-            ignore_rest: true,
-            ..AskStorageDrs::default()
-        };
-        let found = self.recommend(&asked).ok()?;
-        let first = away(&found);
-        *kept = Some((std::time::Instant::now(), around.datastore.clone(), found));
-        first
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sterna_core::hurt::{Effect, Hurt, State};
+use sterna_api::Policy;
+use sterna_core::hurt::{Deed, Effect, Hurt, State, helps};
 use sterna_core::measure::Summary;
 use sterna_core::{DiskId, Nanos};
 use sterna_os::lock;
 
-use super::words::{span, time};
+use super::words::{self, span, time};
 use super::{as_hurt, mean};
 use crate::Planner;
 
@@ -15,8 +16,15 @@ use crate::Planner;
 type Did = [(DiskId, Summary, Option<Nanos>)];
 
 impl Planner {
-    /// Somebody did something about a policy of a class: `policy 5 of class batch was made`.
-    pub fn tried_policy(&self, class: &str, what: String) {
+    /// Somebody made a policy, or removed it.
+    pub fn tried_policy(&self, policy: &Policy, removed: bool) {
+        let class = policy.class.as_str();
+        let done = if removed { "removed" } else { "made" };
+        let deed = Deed {
+            what: format!("policy {} of class {class} was {done}", policy.id),
+            policy: Some(policy.id),
+            again: removed.then(|| words::make_again(policy)).flatten(),
+        };
         let snapshot = self.levels.snapshot();
         let Ok(disks) = self.storage.store.disks() else { return };
         let mut built_in = snapshot.entries().filter(|entry| entry.is_built_in());
@@ -29,16 +37,17 @@ impl Planner {
         let there = disks.iter().filter(|disk| its(disk.id));
         let datastores: HashSet<&str> =
             there.map(|disk| disk.datastore.as_str()).collect();
-        self.tried(&datastores, what);
+        self.tried(&datastores, deed);
     }
 
     /// Somebody did something about a move: `move 7 of disk db was paused`.
     pub fn tried_move(&self, ends: [&str; 2], what: String) {
-        self.tried(&HashSet::from(ends), what);
+        let deed = Deed { what, policy: None, again: None };
+        self.tried(&HashSet::from(ends), deed);
     }
 
     /// Something was done that may help the disks of these datastores.
-    fn tried(&self, datastores: &HashSet<&str>, what: String) {
+    fn tried(&self, datastores: &HashSet<&str>, deed: Deed) {
         let Ok(disks) = self.storage.store.disks() else { return };
         let is_there = |id: DiskId| {
             let disk = disks.iter().find(|disk| disk.id == id);
@@ -51,7 +60,7 @@ impl Planner {
         let ailing = hurt.into_iter().chain(slower);
         let ailing = ailing.filter(|(disk, _)| is_there(*disk));
         let ailing: Vec<_> = ailing.map(|(disk, hurt)| (disk, hurt.took)).collect();
-        lock(&self.hurt.deeds).note(self.hurt.now(), what, ailing);
+        lock(&self.hurt.deeds).note(self.hurt.now(), deed, ailing);
     }
 
     /// What is to be said of what was done.
@@ -94,10 +103,11 @@ pub(super) fn not_yet(
     before: Option<Nanos>,
     now: Option<Nanos>,
 ) -> String {
+    let so_far = if helps(before, now) { "it helps" } else { "it has not helped yet" };
     let now = now.map_or("hang".into(), |took| format!("take {}", time(took)));
     let before = before.map_or("they hung".into(), time);
     let ago = span(ago);
-    format!("it has not helped yet: requests {now}, before {before}. {ago} ago {what}")
+    format!("{so_far}: requests {now}, before {before}. {ago} ago {what}")
 }
 
 #[cfg(test)]
@@ -118,6 +128,11 @@ mod tests {
             effect(&helped),
             "it has helped: requests take 3.1 ms, before 15.4 ms. 40 s ago policy 5 of class \
              batch was made"
+        );
+        let better = not_yet("policy 5 was made", helped.ago, helped.before, helped.now);
+        assert_eq!(
+            better,
+            "it helps: requests take 3.1 ms, before 15.4 ms. 40 s ago policy 5 was made"
         );
         let not = Effect { now: None, helped: false, ..helped };
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Disks that are hurt, in words.
 
-use sterna_api::{HeldFor, HurtHelp, RecommendedMove, is_name};
-use sterna_core::hurt::{Cause, Help, Hurt, Turn};
+use sterna_api::{Aim, Goal, HeldFor, HurtHelp, Policy, RecommendedMove, is_name};
+use sterna_core::hurt::{Cause, Help, Hurt, Proven, Turn};
 use sterna_core::qos::policy::BYTES_MIN;
 use sterna_core::{Bytes, Nanos, Percent};
 
@@ -14,6 +14,10 @@ pub(super) struct Around {
     pub(super) limited: bool,
     /// What it is held to for the target of another class.
     pub(super) held: Option<HeldFor>,
+    /// Whether another class has disks there that are asked for something.
+    pub(super) has_rivals: bool,
+    /// For how long the neighbour has had its load, if the disk was slow before that.
+    pub(super) later: Option<Nanos>,
     /// The neighbour that does most of the work, with its class.
     pub(super) neighbour: Option<(String, Option<String>)>,
     /// Moves from the datastore and to it, by number and disk.
@@ -71,7 +75,13 @@ pub(super) fn why(cause: &Cause, around: &Around) -> String {
                      {policy})"
                 ),
                 None if around.limited => format!("a policy limits class {class}"),
-                None => format!("other classes of datastore {datastore} go first"),
+                None if around.has_rivals => {
+                    format!("other classes of datastore {datastore} go first")
+                }
+                None => format!(
+                    "class {class} was held for the target of another class, or by a limit, \
+                     within the last 30 s"
+                ),
             };
             format!(
                 "Its requests wait for their turn {} of their time: {why}",
@@ -83,10 +93,17 @@ pub(super) fn why(cause: &Cause, around: &Around) -> String {
         }
         Cause::Neighbour { part, .. } => {
             let name = around.neighbour.as_ref().map_or("", |(name, _)| name);
-            format!(
-                "Its neighbour {name} does {} of the work of datastore {datastore}",
+            let does = format!(
+                "neighbour {name} does {} of the work of datastore {datastore}",
                 Percent(*part)
-            )
+            );
+            match around.later {
+                Some(ago) => format!(
+                    "For {} its {does}; the disk was slow before, for another reason",
+                    span(ago)
+                ),
+                None => format!("Its {does}"),
+            }
         }
         Cause::Copies { part } => {
             let of: Vec<String> = around
@@ -114,21 +131,44 @@ fn response(load: &sterna_api::DatastoreLoad) -> Option<Nanos> {
     load.p95_us.map(|micros| Nanos((micros * 1e3) as u64))
 }
 
+/// What 95 of 100 requests of the disk that is hurt take up to now, and with a move: of the
+/// datastore that it leaves, if another one moves; of the one that it goes to, if it moves.
+pub(super) fn brings(one: &RecommendedMove, hurt: &str) -> Option<[Nanos; 2]> {
+    let then = if one.disk == hurt { &one.destination[1] } else { &one.source[1] };
+    Some([response(&one.source[0])?, response(then)?])
+}
+
 /// A move that Storage DRS would recommend.
-pub(super) fn help_by_move(one: &RecommendedMove) -> HurtHelp {
-    let RecommendedMove { disk, from, to, source, .. } = one;
-    let effect = match (response(&source[0]), response(&source[1])) {
-        (Some(before), Some(after)) => {
-            let (before, after) = (time(before), time(after));
-            format!(
+pub(super) fn help_by_move(one: &RecommendedMove, hurt: &str) -> HurtHelp {
+    let RecommendedMove { disk, from, to, .. } = one;
+    let effect = brings(one, hurt).map_or(String::new(), |times| {
+        let [before, after] = times.map(time);
+        match disk == hurt {
+            true => format!(
+                "; 95 of 100 requests there then take up to {after}, on {from} now {before}"
+            ),
+            false => format!(
                 "; 95 of 100 requests on {from} then take up to {after}, now {before}"
-            )
+            ),
         }
-        _ => String::new(),
-    };
+    });
     HurtHelp {
         text: format!("move {disk} to datastore {to}{effect}"),
         command: Some(format!("sterna migrate {disk} --to {to} --keep 97%")),
+    }
+}
+
+/// A policy that has helped, and was taken back.
+pub(super) fn help_again(hurt: &Hurt, proven: Proven) -> HurtHelp {
+    let Proven { policy, ago, took, again, .. } = proven;
+    let (ago, took) = (span(ago), time(took));
+    let now = hurt.took.map_or("they hang".into(), time);
+    HurtHelp {
+        text: format!(
+            "make policy {policy} again, which helped and was removed {ago} ago; requests \
+             took {took} with it, now {now}"
+        ),
+        command: Some(again),
     }
 }
 
@@ -220,6 +260,18 @@ pub(super) fn help_without(cause: &Cause, around: &Around) -> HurtHelp {
     HurtHelp { text, command }
 }
 
+/// The command that makes a limit again that was removed; nothing of another policy.
+pub(super) fn make_again(policy: &Policy) -> Option<String> {
+    let Aim::Limit { goal: Goal::BytesPerSecond(rate) } = policy.aim else { return None };
+    let schedule = policy.schedule.as_ref();
+    let schedule = schedule.map_or(String::new(), |it| format!(" --schedule '{it}'"));
+    let rate = match rate % (256 << 10) {
+        0 => goal(rate),
+        _ => rate.to_string(),
+    };
+    Some(format!("sterna policy limit {} {rate}{schedule}", policy.class))
+}
+
 /// Two figures of it, and no less than may be asked for.
 fn round(rate: f64) -> u64 {
     let unit: u64 = if rate >= f64::from(10 << 20) { 1 << 20 } else { 256 << 10 };
@@ -245,6 +297,8 @@ mod tests {
             class: Some("gold".into()),
             limited: false,
             held: None,
+            has_rivals: true,
+            later: None,
             neighbour: Some(("etl".into(), neighbour.map(str::to_owned))),
             copies: Vec::new(),
             datastores: 1,
@@ -266,8 +320,23 @@ mod tests {
         let promised = Hurt { promised: Some(Nanos::from_millis(5)), ..hurt() };
         assert_eq!(takes(&promised), "requests take 7.9 ms, promised 5.0 ms");
         assert_eq!(takes(&Hurt { took: None, ..hurt() }), "requests hang");
-        let by = why(&Cause::Neighbour { at: 0, part: 0.9 }, &around(None));
+        let by = why(&Cause::Neighbour { at: 0, part: 0.9, later: None }, &around(None));
         assert_eq!(by, "Its neighbour etl does 90% of the work of datastore array");
+        let later = Around { later: Some(Nanos::from_secs(240)), ..around(None) };
+        assert_eq!(
+            why(&Cause::Neighbour { at: 0, part: 0.9, later: None }, &later),
+            "For 4 min its neighbour etl does 90% of the work of datastore array; the disk \
+             was slow before, for another reason"
+        );
+    }
+
+    #[test]
+    fn a_class_that_is_alone_on_its_datastore_does_not_wait_for_others_there() {
+        let queued = |has_rivals| {
+            why(&Cause::Queued { part: 0.9 }, &Around { has_rivals, ..around(None) })
+        };
+        assert!(queued(true).ends_with("other classes of datastore array go first"));
+        assert!(queued(false).contains("class gold was held for the target of another"));
     }
 
     #[test]
@@ -297,6 +366,24 @@ mod tests {
         let small = Help::Unforeseen { bytes_per_second: 900.0 };
         let least = help_by_limit(&hurt(), small, &around(Some("batch"))).command;
         assert_eq!(least.as_deref(), Some("sterna policy limit batch 256K"));
+    }
+
+    #[test]
+    fn a_limit_that_helped_and_was_removed_is_offered_again() {
+        let proven = Proven {
+            policy: 5,
+            what: "policy 5 of class batch was removed".into(),
+            again: "sterna policy limit batch 10M".into(),
+            ago: Nanos::from_secs(180),
+            took: Nanos::from_micros(6_500),
+        };
+        let help = help_again(&hurt(), proven);
+        assert_eq!(
+            help.text,
+            "make policy 5 again, which helped and was removed 3 min ago; requests took \
+             6.5 ms with it, now 7.9 ms"
+        );
+        assert_eq!(help.command.as_deref(), Some("sterna policy limit batch 10M"));
     }
 
     #[test]

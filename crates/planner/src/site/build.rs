@@ -75,7 +75,7 @@ impl Site {
             ends: Some([from.into(), to.into()]),
             size: record.size,
             ended,
-            has_report: ended.is_some(),
+            has_moved: ended.is_some(),
             is_balancing: true,
         });
         self

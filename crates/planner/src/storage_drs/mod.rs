@@ -78,7 +78,7 @@ impl Balancer {
         lock(&self.kept).moves.contains_key(&migration)
     }
 
-    fn settings(&self) -> StorageDrsSettings {
+    pub(crate) fn settings(&self) -> StorageDrsSettings {
         lock(&self.settings).clone()
     }
 
@@ -112,6 +112,15 @@ impl Planner {
 
     /// What should move, and why the rest should not.
     pub fn recommend(&self, asked: &AskStorageDrs) -> Result<Recommendations> {
+        self.recommend_to(asked, |_| true)
+    }
+
+    /// The same, with moves to these datastores alone.
+    pub(crate) fn recommend_to(
+        &self,
+        asked: &AskStorageDrs,
+        may_take: impl Fn(&str) -> bool,
+    ) -> Result<Recommendations> {
         let settings = self.balancer.settings();
         let ignore_rest = asked.ignore_rest;
         let asked = StorageDrsBounds {
@@ -126,6 +135,8 @@ impl Planner {
         if ignore_rest {
             scene.wake();
         }
+        let ends = scene.inventory.datastores.iter_mut().zip(&scene.names);
+        ends.for_each(|(end, name)| end.takes_disks &= may_take(name));
         let advice = advise(&scene.inventory, &bounds);
         let moves = advice.moves.iter().map(|one| self.recommended(&scene, one));
         Ok(Recommendations {

@@ -10,6 +10,7 @@ const ENDLESS: Nanos = Nanos::from_secs(3600);
 pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> String {
     let to = to.unwrap_or("elsewhere");
     match because {
+        Because::Pinned(Pinned::Moves) => format!("the disk is already moving to {to}"),
         Because::Pinned(pinned) => stays(pinned),
         Because::Idle => "its load is too small to matter".into(),
         Because::Closed => "no other datastore can take disks now".into(),

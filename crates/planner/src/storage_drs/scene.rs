@@ -56,11 +56,12 @@ struct Ends {
 
 impl Ends {
     fn of(site: &Site) -> Ends {
+        // A wait that policies ask for is none of the storage's.
         let end = |one: &SiteDatastore| Datastore {
             capacity: one.space.map_or(0, |space| space.capacity),
             free: one.space.map_or(0, |space| space.free.min(space.capacity)),
             shared_room: one.space.and_then(|space| space.room),
-            latency: one.did.p95,
+            latency: one.did.at_device().p95,
             mean: Fared::of(&one.did).mean,
             device: one.device,
             settling: false,
@@ -105,7 +106,7 @@ impl StorageDrsScene {
                 both.iter().flatten().for_each(|at| ends.datastores[*at].settling = true);
             }
             match (at.get(&one.disk), ago) {
-                (Some(disk), Some(ago)) if one.has_report => {
+                (Some(disk), Some(ago)) if one.has_moved => {
                     past.entry(*disk)
                         .or_default()
                         .push(PastMove { ago, ours: one.is_balancing });
@@ -313,9 +314,13 @@ impl StorageDrsScene {
         let disk = &self.disks[one.disk];
         let to = one.to.map(|to| self.names[to].clone());
         let (over, rule) = self.why(one.why);
+        // A disk that moves counts where it goes, and is still where it was.
+        let counts = &self.names[self.inventory.disks[one.disk].datastore];
+        let goes = (*counts != disk.datastore).then(|| counts.clone());
+        let to = to.or(goes);
         StayingDisk {
             disk: disk.name.clone(),
-            datastore: self.names[self.inventory.disks[one.disk].datastore].clone(),
+            datastore: disk.datastore.clone(),
             over,
             rule,
             reason: reason(one.because, to.as_deref(), &self.rules),

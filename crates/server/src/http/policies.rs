@@ -30,7 +30,7 @@ pub(super) async fn create(
 ) -> Answer<Policy> {
     blocking(server, move |server| {
         let policy = server.levels.create_policy(&request)?;
-        tried(server, &policy, "made");
+        server.planner.tried_policy(&policy, false);
         Ok(policy)
     })
     .await
@@ -61,14 +61,8 @@ pub(super) async fn remove(
 ) -> Answer<Policy> {
     blocking(server, move |server| {
         let policy = server.levels.remove_policy(id)?;
-        tried(server, &policy, "removed");
+        server.planner.tried_policy(&policy, true);
         Ok(policy)
     })
     .await
-}
-
-/// The planner sees whom it helps.
-fn tried(server: &Server, Policy { id, class, .. }: &Policy, done: &str) {
-    let what = format!("policy {id} of class {class} was {done}");
-    server.planner.tried_policy(class, what);
 }

@@ -26,8 +26,9 @@ pub struct Fared {
 }
 
 impl Fared {
-    /// Over a window that was measured.
+    /// Over a window that was measured. What a policy has requests wait for does not count.
     pub fn of(summary: &Summary) -> Fared {
+        let summary = summary.at_device();
         let iops = summary.iops();
         let mean =
             (iops > 0.0).then(|| Nanos((summary.outstanding() / iops * 1e9) as u64));

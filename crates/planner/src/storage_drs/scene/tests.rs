@@ -1,6 +1,7 @@
 //! From a site to what should move, without an engine or a state.
 
 use sterna_api::{RuleStrength, RuleWish};
+use sterna_core::measure::Summary;
 use sterna_core::place::storage::{Advice, Because, advise};
 
 use super::*;
@@ -74,6 +75,44 @@ fn a_disk_that_has_moved_rests_unless_it_is_woken() {
     assert!(!scene.inventory.datastores[0].settling, "it has ended before the window");
     scene.wake();
     assert_eq!(scene.inventory.disks[0].pinned, None);
+}
+
+#[test]
+fn a_move_that_was_cancelled_is_no_reason_to_rest() {
+    let mut site = too_full().with_move("db", ["full", "roomy"], Some(NOW - 7200));
+    site.moves[0].has_moved = false;
+    let advised = advised(site, &[]);
+    assert_eq!(moves(&advised), [("db".into(), "roomy".into())]);
+}
+
+#[test]
+fn a_disk_that_moves_is_said_to_be_where_it_is_and_where_it_goes() {
+    // Where it goes there will be too little room.
+    let site = Site::made(NOW, &[("full", 90 * GIB), ("roomy", 30 * GIB)])
+        .with_disk("db", "full", 30 * GIB)
+        .with_disk("log", "full", 60 * GIB)
+        .with_move("log", ["full", "roomy"], None);
+    let (scene, advice) = advised(site, &[]);
+    let log = |one: &&Refused| scene.disks[one.disk].name == "log";
+    let stays = scene.staying(advice.refused.iter().find(log).unwrap());
+    assert_eq!((stays.datastore.as_str(), stays.to.as_deref()), ("full", Some("roomy")));
+    assert_eq!(stays.reason, "the disk is already moving to roomy");
+}
+
+#[test]
+fn what_a_policy_has_requests_wait_for_does_not_make_a_datastore_slow() {
+    let mut site = too_full();
+    let waits = Summary {
+        span: WINDOW,
+        queue: Some(Nanos::from_millis(150)),
+        service: Some(Nanos::from_millis(6)),
+        p95: Some(Nanos::from_millis(182)),
+        ..Summary::default()
+    };
+    site.datastore("full").did = waits;
+    let (scene, _) = advised(site, &[]);
+    let over: Vec<_> = scene.over(&bounds());
+    assert_eq!(over, [("full".into(), Over::Space)]);
 }
 
 #[test]
