@@ -15,11 +15,25 @@ use crate::Planner;
 /// How often datastores are looked at.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// What was free on each datastore.
+/// What was free in each room.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     epoch: Instant,
-    seen: Mutex<HashMap<String, Filling>>,
+    seen: Mutex<Seen>,
+}
+
+/// The rooms of the datastores. Those that share one fill up together, however long each of
+/// them is known.
+#[derive(Debug, Default)]
+struct Seen {
+    room_of: HashMap<String, Room>,
+    fills: HashMap<Room, Filling>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Room {
+    Shared(u64),
+    Own(String),
 }
 
 impl Default for Rooms {
@@ -37,7 +51,8 @@ pub fn watching(planner: &Arc<Planner>) -> Task {
 impl Planner {
     /// How fast a datastore fills up, once that is known.
     pub(crate) fn space_trend(&self, datastore: &str) -> Option<SpaceTrend> {
-        let trend = lock(&self.rooms.seen).get(datastore)?.trend()?;
+        let seen = lock(&self.rooms.seen);
+        let trend = seen.fills.get(seen.room_of.get(datastore)?)?.trend()?;
         Some(SpaceTrend {
             bytes_per_second: trend.bytes_per_second,
             over_s: trend.over.as_secs_f64(),
@@ -49,12 +64,17 @@ impl Planner {
         let found = self.storage.look_at_handles();
         let now = Nanos::from(self.rooms.epoch.elapsed());
         let mut seen = lock(&self.rooms.seen);
-        seen.retain(|name, _| found.iter().any(|(handle, _)| handle.name() == name));
+        let Seen { room_of, fills } = &mut *seen;
+        room_of.retain(|name, _| found.iter().any(|(handle, _)| handle.name() == name));
         for (handle, space) in &found {
             // One that does not answer is as it was.
             let Ok(space) = space else { continue };
-            seen.entry(handle.name().to_owned()).or_default().see(now, space.free);
+            let name = handle.name().to_owned();
+            let room = space.room.map_or_else(|| Room::Own(name.clone()), Room::Shared);
+            fills.entry(room.clone()).or_default().see(now, space.free);
+            room_of.insert(name, room);
         }
+        fills.retain(|room, _| room_of.values().any(|used| used == room));
         Ok(())
     }
 }

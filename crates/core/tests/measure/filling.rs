@@ -31,6 +31,15 @@ fn a_disk_that_is_made_is_no_trend() {
 }
 
 #[test]
+fn images_that_are_made_in_the_first_minutes_are_no_trend() {
+    let made = |minute: u64| {
+        40 * GIB + [8, 5, 3].iter().take(minute as usize).sum::<u64>() * GIB
+    };
+    let trend = seen(12, |minute| 100 * GIB - made(minute) - minute).trend().unwrap();
+    assert!(trend.bytes_per_second < 1.0 && trend.full_in.is_none(), "{trend:?}");
+}
+
+#[test]
 fn what_grows_in_bursts_has_a_trend() {
     let trend = seen(180, |minute| (200 - minute / 10 * 5) * GIB).trend().unwrap();
     let per_minute = trend.bytes_per_second * 60.0 / GIB as f64;
