@@ -27,9 +27,9 @@ impl Moves {
 fn warning(record: &MigrationRecord, undone: u32) -> Warning {
     let (id, from, to) = (record.id, &record.from.datastore, &record.to.datastore);
     let message = format!(
-        "Sterna undid the switch-over {undone} times, because it did not fit into \
-         {HOLD_BUDGET}: datastore {to}, datastore {from} or the state directory is too \
-         slow to flush"
+        "Sterna undid the switch-over {undone} times: writes fell behind while {from} \
+         and {to} were flushed, or the end did not fit into {HOLD_BUDGET} because {to} or \
+         the state directory is slow"
     );
     let hint = format!(
         "Sterna tries again; check both datastores and the state directory, or cancel the \

@@ -285,6 +285,11 @@ pub(super) fn hint(
         PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => {
             format!("check datastore {from}")
         }
+        PauseReason::NotConverging { behind: 0, .. } => {
+            format!(
+                "find out why datastore {from} flushes slowly, or wait for a quieter hour"
+            )
+        }
         PauseReason::NotConverging { .. } => {
             format!("wait for a quieter hour, or choose a faster datastore than {to}")
         }

@@ -57,11 +57,15 @@ impl Storage {
         if is_served {
             // If the store then fails, the daemon (`retry`) brings the disk up again.
             let going = Err(Error::unavailable("it was about to be removed"));
-            lock(&self.served).insert(record.id, going);
-            let detached = self.engine.detach(record.id);
-            detached.map_err(|error| {
-                Error::internal(format!("disk {name} cannot be detached: {error}"))
-            })?;
+            let before = lock(&self.served).insert(record.id, going);
+            if let Err(error) = self.engine.detach(record.id) {
+                // Its clients go on.
+                if let Some(before) = before {
+                    lock(&self.served).insert(record.id, before);
+                }
+                let message = format!("disk {name} cannot be detached: {error}");
+                return Err(Error::unavailable(message));
+            }
         }
         self.store.remove_disk(record.id)?;
         self.users.tell(|user| user.removed(record.id));

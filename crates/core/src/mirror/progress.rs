@@ -39,7 +39,7 @@ pub enum PauseReason {
     SourceTimedOut(Nanos),
     /// Writes come faster than the destination takes them within its patience.
     NotConverging {
-        /// Regions still behind.
+        /// Regions still behind; none if they fall behind only while the source is flushed.
         behind: u64,
         /// The longest that a guest write may wait for the destination.
         patience: Nanos,
@@ -103,6 +103,11 @@ impl fmt::Display for PauseReason {
             PauseReason::SourceTimedOut(after) => {
                 write!(f, "the source has not answered for {after}")
             }
+            PauseReason::NotConverging { behind: 0, patience } => write!(
+                f,
+                "writes fall behind at each flush of the source, though they wait up to \
+                 {patience} for the destination"
+            ),
             PauseReason::NotConverging { behind, patience } => write!(
                 f,
                 "the destination is too slow: {behind} regions stay behind though \

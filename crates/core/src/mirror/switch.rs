@@ -459,7 +459,7 @@ impl<M: RegionMap> Mirror<M> {
         }
         let reason = if late {
             let patience = self.converge.patience();
-            PauseReason::NotConverging { behind: left.max(1), patience }
+            PauseReason::NotConverging { behind: left, patience }
         } else {
             PauseReason::SwitchOverTooLong { budget: self.config.hold_budget }
         };

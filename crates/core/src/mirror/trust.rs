@@ -135,6 +135,10 @@ impl<M: RegionMap> Mirror<M> {
     ) {
         if self.source_losses.flushed(ok) {
             self.withdraw(now, Doubt::Equal, out);
+            if self.switch.committing() {
+                // Nothing is compared any more.
+                self.source_losses.owe();
+            }
         }
     }
 

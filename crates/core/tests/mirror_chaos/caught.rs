@@ -104,6 +104,31 @@ fn a_commit_without_a_flush_of_the_source_is_caught() {
 }
 
 #[test]
+fn a_loss_that_was_not_compared_and_is_not_told_after_the_commit_is_caught() {
+    is_caught(Mistake::OwedNotTold, &LOST, |random| Setup {
+        writeback_fails: 10,
+        kills: 0,
+        ..with_a_source_that_cannot_write(random)
+    });
+}
+
+#[test]
+fn a_loss_that_was_not_compared_and_that_a_kill_hides_is_caught() {
+    // So seldom that not each kill is followed by a loss, which has all of it compared.
+    is_caught(Mistake::OwedForgottenAtKill, &LOST, |random| Setup {
+        writeback_fails: 60,
+        kills: 500,
+        chaos_steps: 1500,
+        guest_depth: 1,
+        source_slow: false,
+        source_hangs: 0,
+        blocks: 40 + random.below(60),
+        verify: false,
+        ..with_a_source_that_cannot_write(random)
+    });
+}
+
+#[test]
 fn a_source_that_dropped_writes_at_a_kill_and_is_believed_is_caught() {
     is_caught(Mistake::DroppedSourceBelieved, &LOST, with_a_dropping_source);
 }

@@ -53,6 +53,8 @@ pub(crate) struct Images {
     source_durable: Vec<u64>,
     /// What the source has dropped: what a guest reads there, and what it has kept.
     dropped: BTreeMap<u64, Dropped>,
+    /// How often a flush has told of a block that the source has dropped.
+    told: Vec<u64>,
     /// Blocks that no flush writes, unless they are written again.
     clean: Vec<bool>,
     /// Blocks of the source that cannot be read, until when.
@@ -73,6 +75,8 @@ struct Dropped {
 pub(crate) struct SourceFlush {
     /// What the source held when it began, or had dropped by then.
     held: Vec<u64>,
+    /// How often each block had been told of by then.
+    told: Vec<u64>,
 }
 
 /// What a flush of the destination that is under way covers.
@@ -102,6 +106,7 @@ impl Images {
             durable: destination.clone(),
             destination,
             dropped: BTreeMap::new(),
+            told: vec![0; setup.blocks as usize],
             clean,
             bad,
             were_bad,
@@ -227,6 +232,7 @@ impl Images {
         let blocks = 0..self.source.len();
         SourceFlush {
             held: blocks.map(|block| self.found(Side::Source, block)).collect(),
+            told: self.told.clone(),
         }
     }
 
@@ -243,10 +249,14 @@ impl Images {
             match self.dropped.get(&(block as u64)).copied() {
                 Some(Dropped { cached, kept }) if cached == *held || random.one_in(2) => {
                     self.dropped.remove(&(block as u64));
+                    self.told[block] += 1;
                     told.push((block as u64, kept));
                 }
                 Some(_) => {}
-                None if random.one_in(2) => self.source_durable[block] = *held,
+                // Of what it held another flush may have told meanwhile that it is gone.
+                None if flush.told[block] == self.told[block] && random.one_in(2) => {
+                    self.source_durable[block] = *held;
+                }
                 None => self.source_durable[block] = self.source[block],
             }
         }

@@ -27,6 +27,10 @@ pub(crate) enum Mistake {
     SourceLossNotTold,
     /// The source is not flushed before the commit.
     SourceNotFlushed,
+    /// What the source has lost and was not compared is not told after the commit.
+    OwedNotTold,
+    /// Nor is it compared by the next daemon.
+    OwedForgottenAtKill,
     /// A map that is found after a kill is believed although the source's server may have
     /// dropped writes with the daemon's connection.
     DroppedSourceBelieved,

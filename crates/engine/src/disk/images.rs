@@ -146,17 +146,23 @@ impl Core {
         forgot
     }
 
-    /// Has clients told if a flush of the image has failed for which there is no second try,
-    /// and says whether one has. If the disk has left the image, nothing is told:
-    /// its last flush before the commit began after all that was copied, and what was written
-    /// since then the new image has, too.
-    pub(crate) fn look_for_loss(&mut self, cx: &Cx, number: u16) -> bool {
+    /// Has clients told if a flush of the image has failed for which there is no second try.
+    /// If the disk has left the image, nothing is told: its last flush before the commit began
+    /// after all that was copied, and what was written since then the new image has, too.
+    ///
+    /// The image says it once. Whoever looks first keeps it for the migration, which hears of
+    /// it before the flush's own answer.
+    pub(crate) fn look_for_loss(&mut self, cx: &Cx, number: u16) {
         let has_lost = self.held(number).is_some_and(|held| held.image.has_lost());
-        let concerns = has_lost && number == self.current;
-        if concerns {
+        if has_lost && number == self.current {
             self.promise.lost(cx.now, &self.name);
+            self.unheard_loss = true;
         }
-        concerns
+    }
+
+    /// Whether such a flush has failed, which a migration is to hear of; asked once.
+    pub(crate) fn hears_loss(&mut self) -> bool {
+        std::mem::take(&mut self.unheard_loss)
     }
 
     /// Whether a flush of the disk is acknowledged if its image carries it out.

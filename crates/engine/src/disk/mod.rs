@@ -74,7 +74,7 @@ pub(crate) use self::patch::{BLOCK, Edges};
 use self::promise::Promise;
 use self::request::Progress;
 pub(crate) use self::request::{Answer, Client, Origin, Request};
-pub(crate) use self::route::{Driver, Route};
+pub(crate) use self::route::{Driver, Migrates, Route};
 use self::waiting::Waiting;
 pub(crate) use self::waiting::{Entry, Strain};
 use self::watch::Watches;
@@ -115,6 +115,8 @@ pub(crate) struct Core {
     order_alarm: Alarm,
     patches: Patches,
     promise: Promise,
+    /// A flush of the image has failed, and the migration has not heard of it yet.
+    unheard_loss: bool,
     failures: Failures,
     /// Commands that connections have read and cannot start, kept by these.
     pub(crate) ahead: usize,
@@ -158,6 +160,7 @@ impl Core {
             order_alarm: Alarm::default(),
             patches: Patches::default(),
             promise: Promise::default(),
+            unheard_loss: false,
             failures: Failures::default(),
             ahead: 0,
             behind: VecDeque::new(),
@@ -327,9 +330,15 @@ impl Disk {
         }
     }
 
-    /// Whether a migration is under way.
-    pub(crate) fn is_mirrored(&self) -> bool {
-        matches!(self.route, Route::Mirrored(_))
+    /// Whether a migration is under way, or not yet gone.
+    pub(crate) fn migrates(&self) -> Option<Migrates> {
+        match &self.route {
+            Route::Mirrored(driver) if driver.awaits_source() => {
+                Some(Migrates::AwaitsSource)
+            }
+            Route::Mirrored(_) => Some(Migrates::Now),
+            Route::Direct => None,
+        }
     }
 
     /// Drops a driver that has nothing left to do.

@@ -11,6 +11,15 @@ pub(crate) enum Route {
     Mirrored(Box<dyn Driver>),
 }
 
+/// How a disk migrates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Migrates {
+    /// It does.
+    Now,
+    /// It does not any more, and the source has not answered all that was asked for.
+    AwaitsSource,
+}
+
 /// What a migration's driver is told. It is never called from within itself:
 /// whatever it starts is reported in a later call.
 pub(crate) trait Driver {
@@ -33,6 +42,10 @@ pub(crate) trait Driver {
     /// Called after each of the above, and after any call from outside: whether
     /// the driver is still needed. If not, the route is direct from now on.
     fn active(&self) -> bool;
+
+    /// Whether the migration is over, and the driver is needed only until the source has
+    /// answered.
+    fn awaits_source(&self) -> bool;
 
     /// For `Disk::driver_mut::<T>()`.
     fn as_any(&mut self) -> &mut dyn std::any::Any;

@@ -37,6 +37,12 @@ pub enum EngineError {
     /// The disk is being migrated.
     #[error("the disk is being migrated")]
     Migrating,
+    /// A migration is over, and the disk's source has not answered all that it asked for.
+    #[error(
+        "its datastore has not answered a request of the migration before: try again when \
+         the datastore answers"
+    )]
+    SourceSilent,
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Stopped,

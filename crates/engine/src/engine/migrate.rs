@@ -16,7 +16,7 @@ use sterna_core::mirror::{
 };
 
 use super::{Engine, EngineError};
-use crate::disk::Placed;
+use crate::disk::{Migrates, Placed};
 use crate::image::{self, HeldFile, Image, OpenError, Opened};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
@@ -33,6 +33,12 @@ pub enum MigrateError {
     /// The disk is being migrated already.
     #[error("the disk is being migrated already")]
     Migrating,
+    /// One is over, and the source has not answered all that it asked for.
+    #[error(
+        "the disk's datastore has not answered a request of the migration before: \
+         Sterna waits for the answer"
+    )]
+    SourceSilent,
     /// The destination is smaller than the disk.
     #[error("the destination has {image} bytes, the disk {disk}")]
     TooSmall {
@@ -73,18 +79,18 @@ impl Engine {
         events: Sender<MigrationEvent>,
     ) -> Result<(), MigrateError> {
         let (id, disk, options) = (migration.id, migration.disk, migration.options);
-        let (size, busy) =
-            self.on_disk(disk, |disk, _| (disk.core.size, disk.is_mirrored()))?;
-        if busy {
-            return Err(MigrateError::Migrating);
-        }
+        let size = self.on_disk(disk, |disk, _| match disk.migrates() {
+            None => Ok(disk.core.size),
+            Some(Migrates::Now) => Err(MigrateError::Migrating),
+            Some(Migrates::AwaitsSource) => Err(MigrateError::SourceSilent),
+        })??;
         let placed = self.open_destination(migration, size)?;
         self.note_locks(&migration.budget);
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
         let migrations = Arc::clone(&self.0.migrations);
         let started = self.on_disk(disk, move |state, cx| {
-            if state.is_mirrored() {
+            if state.migrates().is_some() {
                 return Err(MigrateError::Migrating);
             }
             state.core.notes_what_is_owed(cx.now);

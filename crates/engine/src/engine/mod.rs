@@ -27,7 +27,7 @@ use std::time::Instant;
 use crate::account::{AccountSpec, Keep};
 use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
-use crate::disk::{Disk, Placed};
+use crate::disk::{Disk, Migrates, Placed};
 use crate::export::vhost::{Served, Server};
 use crate::image::{
     self, Budget, Cx, HeldFile, Image, ImageSpec, Opened, VouchFor, Voucher,
@@ -299,8 +299,10 @@ impl Engine {
     /// Closes a disk's connections, waits for its I/O and lets go of its image.
     pub fn detach(&self, disk: DiskId) -> Result<(), EngineError> {
         let directory = &self.0.shared.directory;
-        if self.on_disk(disk, |disk, _| disk.is_mirrored())? {
-            return Err(EngineError::Migrating);
+        match self.on_disk(disk, |disk, _| disk.migrates())? {
+            None => {}
+            Some(Migrates::Now) => return Err(EngineError::Migrating),
+            Some(Migrates::AwaitsSource) => return Err(EngineError::SourceSilent),
         }
         let place = directory.hide(disk).ok_or(EngineError::NotAttached)?;
         self.unserve(disk);

@@ -15,6 +15,7 @@ use sterna_core::mirror::{
 
 use super::World;
 use super::operation::Effect;
+use crate::mistake::Mistake;
 use crate::setup::SECTORS;
 
 impl World {
@@ -32,6 +33,7 @@ impl World {
         if committed {
             assert!(!power || self.images.is_flushed());
             self.ended = Some(MirrorEnd::Completed);
+            self.leaves_what_is_owed(); // The known gap of `source_losses`.
             self.guest.gives_up();
             return;
         }
@@ -51,7 +53,7 @@ impl World {
             self.notice_others(); // It looks at the length, and when it was written to.
             map.distrust();
         }
-        if owed {
+        if owed && self.setup.mistake != Some(Mistake::OwedForgottenAtKill) {
             map.distrust(); // The driver notes that.
         }
         let map = Counted::new(map);
@@ -69,15 +71,13 @@ impl World {
     /// What the map says is so: no block of a region that it calls synced differs.
     fn check_map(&self) {
         let (map, images) = (self.mirror.map(), &self.images);
-        if self.mirror.owes_comparison() {
-            return;
-        }
         let meddled = self.overwritten_in_pause || self.setup.mistake.is_some();
         if self.setup.lies > 0 || meddled {
             return;
         }
         for block in 0..self.setup.blocks {
-            let spoilt = self.is_spoilt_at(block) || images.is_dropped(block);
+            let lost = images.is_dropped(block) || self.is_owed(block);
+            let spoilt = self.is_spoilt_at(block) || lost;
             let synced = !spoilt && map.get(block / SECTORS) == Stored::Synced;
             let at = block as usize;
             let same = images.source[at] == images.destination[at];

@@ -62,6 +62,8 @@ pub(crate) struct World {
     /// since it was looked at.
     name: Name,
     shortened: Option<u64>,
+    /// Blocks of which a flush of the source has told that its cache had dropped them.
+    ever_dropped: BTreeSet<u64>,
     /// Blocks of it that others wrote to since then.
     overwritten: BTreeSet<u64>,
     /// When the images were written to.
@@ -109,6 +111,7 @@ impl World {
             doomed: false,
             name: Name::Here,
             shortened: None,
+            ever_dropped: BTreeSet::new(),
             overwritten: BTreeSet::new(),
             times: Times::default(),
             overwritten_in_pause: false,

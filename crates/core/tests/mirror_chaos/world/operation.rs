@@ -374,6 +374,7 @@ impl World {
         let dropped = self.images.source_flush_ends(flush, &mut self.random);
         for (block, value) in &dropped {
             self.guest.finds_instead(self.clock, *block, *value);
+            self.ever_dropped.insert(*block);
         }
         if !dropped.is_empty() {
             self.tell(Event::SourceForgot(Loss::FlushFailed));
@@ -384,14 +385,20 @@ impl World {
     /// What was lost while the source failed each flush was not compared. The driver tells
     /// clients once more: a block holds what the source has, or what its copy has.
     pub(super) fn leaves_what_is_owed(&mut self) {
-        if self.mirror.owes_comparison() {
-            for block in 0..self.setup.blocks {
-                let copied = self.images.destination[block as usize];
-                if self.images.source[block as usize] != copied {
-                    self.guest.gives_up_block(self.clock, block, copied);
-                }
+        if self.setup.mistake == Some(Mistake::OwedNotTold) {
+            return;
+        }
+        for block in 0..self.setup.blocks {
+            let copied = self.images.destination[block as usize];
+            if self.is_owed(block) && self.images.source[block as usize] != copied {
+                self.guest.gives_up_block(self.clock, block, copied);
             }
         }
+    }
+
+    /// Whether a block was lost, and may not have been compared since.
+    pub(super) fn is_owed(&self, block: u64) -> bool {
+        self.mirror.owes_comparison() && self.ever_dropped.contains(&block)
     }
 
     /// How much longer than usual a flush of the source takes.

@@ -78,20 +78,22 @@ impl Flight {
             Ok(_) if matches!(self.op, ImageOp::Flush) => End::Flushed,
             // The kernel was not asked, and what it has is as it was.
             Ok(_) | Err(Errno(libc::ECANCELED)) => End::Other,
-            Err(errno) if self.is_to_sync() || self.may_be_a_flush(errno, stored) => {
-                End::FlushFailed
-            }
+            Err(_) if self.is_to_sync() => End::FlushFailed,
+            Err(errno) if self.may_be_a_flush(errno) => match stored {
+                true => End::DirectFlushFailed,
+                false => End::FlushFailed,
+            },
             Err(_) => End::Other,
         }
     }
 
     /// Whether a write with FUA that has failed may have failed in its flush. One that finds
     /// no room has failed by itself, and so has one that was still on its way to the page
-    /// cache.
-    fn may_be_a_flush(&self, errno: &Errno, stored: bool) -> bool {
+    /// cache: its flush is a step of its own.
+    fn may_be_a_flush(&self, errno: &Errno) -> bool {
         let is_full = matches!(errno, Errno(libc::ENOSPC | libc::EDQUOT));
         let is_durable = matches!(self.op, ImageOp::Write { fua: true, .. });
-        is_durable && !is_full && !(stored && self.dirties)
+        is_durable && !is_full && !self.dirties
     }
 
     /// Where the file ends, if a step has found that out.

@@ -10,7 +10,8 @@
 //! later flush is true for what is written later ([`Failure::Once`]).
 //!
 //! A write with FUA that fails counts as a flush that fails, if it may have been the flush in it
-//! (`Flight::end`).
+//! (`Flight::end`). A direct one says nothing of pages: of those the next flush is told, whose
+//! descriptor has an account of errors of its own.
 
 use sterna_core::durability::Cached;
 
@@ -42,6 +43,8 @@ pub(super) struct Mark {
 pub(super) enum End {
     Flushed,
     FlushFailed,
+    /// The same, of the device's cache alone.
+    DirectFlushFailed,
     Other,
 }
 
@@ -94,10 +97,12 @@ impl Outstanding {
             End::FlushFailed if mark.pages_before || self.pages.is_outstanding() => {
                 Some(Failure::Final)
             }
-            End::FlushFailed if mark.direct_before || self.direct.is_outstanding() => {
+            End::FlushFailed | End::DirectFlushFailed
+                if mark.direct_before || self.direct.is_outstanding() =>
+            {
                 Some(Failure::Once)
             }
-            End::FlushFailed | End::Other => None,
+            End::FlushFailed | End::DirectFlushFailed | End::Other => None,
         }
     }
 }

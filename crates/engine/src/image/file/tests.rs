@@ -14,6 +14,8 @@ use crate::qos::Qos;
 struct Kernel {
     done: Vec<Completion>,
     flush_fails: Arc<Mutex<Option<i32>>>,
+    /// The next write fails, and no flush in it.
+    write_fails: Arc<Mutex<Option<i32>>>,
     /// How often it was asked for a flush.
     flushes: Arc<AtomicUsize>,
 }
@@ -24,11 +26,16 @@ impl Io for Kernel {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }
         let result = match &op {
-            Op::Write { buf, dsync: false, .. } => Ok(buf.len() as u64),
-            Op::Write { buf, .. } => match self.flush_fails.lock().unwrap().take() {
-                Some(errno) => Err(Errno(errno)),
-                None => Ok(buf.len() as u64),
-            },
+            Op::Write { buf, dsync, .. } => {
+                let fails = match dsync {
+                    true => &self.flush_fails,
+                    false => &self.write_fails,
+                };
+                match fails.lock().unwrap().take() {
+                    Some(errno) => Err(Errno(errno)),
+                    None => Ok(buf.len() as u64),
+                }
+            }
             Op::Sync { .. } => match self.flush_fails.lock().unwrap().take() {
                 Some(errno) => Err(Errno(errno)),
                 None => Ok(0),
@@ -53,6 +60,7 @@ struct Rig {
     cx: Cx,
     image: Box<dyn Image>,
     flush_fails: Arc<Mutex<Option<i32>>>,
+    write_fails: Arc<Mutex<Option<i32>>>,
     flushes: Arc<AtomicUsize>,
     buffer: Slice,
     /// How often the image had something to tell.
@@ -77,6 +85,7 @@ fn rig_on(align: Option<u32>, direct_is_stored: bool) -> Rig {
 fn rig_as_opened(align: Option<u32>, direct_is_stored: bool) -> Rig {
     let kernel = Kernel::default();
     let flush_fails = Arc::clone(&kernel.flush_fails);
+    let write_fails = Arc::clone(&kernel.write_fails);
     let flushes = Arc::clone(&kernel.flushes);
     let buffers = Pool::new(8 << 20).unwrap();
     let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
@@ -100,7 +109,7 @@ fn rig_as_opened(align: Option<u32>, direct_is_stored: bool) -> Rig {
     };
     let id = ImageId { disk: 1, image: 2 };
     let image = Box::new(OpenedFile(files)).start(&mut cx, id);
-    Rig { cx, image, flush_fails, flushes, buffer, news: 0 }
+    Rig { cx, image, flush_fails, write_fails, flushes, buffer, news: 0 }
 }
 
 impl Rig {
@@ -269,6 +278,31 @@ fn a_direct_write_with_fua_that_a_server_fails_takes_earlier_writes_with_it() {
         let forgot = rig.image.has_forgotten().is_some();
         assert_eq!(forgot, forgets, "{is_stored} {before} {errno}");
     }
+}
+
+#[test]
+fn a_write_with_fua_that_fails_on_its_way_to_the_page_cache_loses_nothing_else() {
+    for is_stored in [false, true] {
+        let mut rig = rig_on(None, is_stored);
+        assert!(rig.write(0, 8192, false).is_ok());
+        *rig.write_fails.lock().unwrap() = Some(libc::EIO);
+        assert_eq!(rig.write(8192, 4096, true), Err(Errno(libc::EIO)));
+        assert!(!rig.image.has_lost() && rig.image.has_forgotten().is_none());
+        assert!(rig.failing_flush_loses(), "what is in pages is not flushed yet");
+    }
+}
+
+#[test]
+fn a_bad_sector_under_a_direct_write_with_fua_does_not_make_later_flushes_worthless() {
+    let mut rig = rig(Some(4096));
+    // One write that goes through the cache, one that does not.
+    assert!(rig.write(512, 512, false).is_ok());
+    assert!(rig.write(0, 8192, false).is_ok());
+    *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
+    assert_eq!(rig.write(8192, 4096, true), Err(Errno(libc::EIO)));
+    assert!(!rig.image.has_lost());
+    assert_eq!(rig.image.has_forgotten(), Some(Loss::FlushFailed));
+    assert!(rig.failing_flush_loses(), "the kernel tells of the page at the next flush");
 }
 
 #[test]

@@ -362,7 +362,8 @@ impl MirrorDriver {
     /// The source may have failed a flush. What its cache has dropped the copy may have, or
     /// lack; both are to hold the same after the switch-over as before.
     fn look_for_loss(&mut self, core: &mut Core, cx: &mut Cx) {
-        if core.look_for_loss(cx, self.source) && self.ended.is_none() {
+        core.look_for_loss(cx, self.source);
+        if core.hears_loss() && self.ended.is_none() {
             self.tell(core, cx, Event::SourceForgot(Loss::FlushFailed));
         }
     }
@@ -466,6 +467,10 @@ impl Driver for MirrorDriver {
     fn active(&self) -> bool {
         // An answer that comes late must not meet the tickets of the next driver.
         !(self.released && self.mirror.is_idle())
+    }
+
+    fn awaits_source(&self) -> bool {
+        self.released
     }
 
     fn as_any(&mut self) -> &mut dyn Any {
