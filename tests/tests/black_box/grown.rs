@@ -241,6 +241,19 @@ fn a_larger_place_with_an_old_image_is_imported_with_all_bytes_that_it_has() {
     assert_eq!(nbdsh(&stage.daemon.uri("y"), &read).trim(), "True");
 }
 
+#[test]
+fn a_disk_that_has_come_back_to_a_larger_place_is_found_when_that_grows_again() {
+    let Some((mut stage, mut server)) = kept_on_a_larger_place() else { return };
+    stage.daemon.restart();
+    let id = stage.daemon.migrate("d --to far");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    server.kill();
+    has_size(&mut server, SIZE + 160 * MIB);
+    stage.daemon.restart();
+    is_served(&stage);
+}
+
 /// The place `far`, which the disk `y` has by what is there, and was made larger; the daemon,
 /// which is down, has a state of before `y` was there. By that state, the disk `had` is.
 #[track_caller]
