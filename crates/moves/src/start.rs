@@ -280,6 +280,7 @@ fn make_destination(
     let identity = partial(record);
     match store.create_image(&identity, provision(record.provision)) {
         Ok(created) => {
+            to.note_size(store);
             let file =
                 store.file_of(&created.image).map_err(|error| to.refused(&error))?;
             let reads_zero = created.reads_zero;

@@ -110,6 +110,7 @@ impl Storage {
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| handle.refused(&error))?;
+        handle.note_size(&store);
         let image = &created.image;
         // Filling takes minutes, in which others find places elsewhere.
         let placing = placing.filter(|_| wanted != Provision::ThickZeroed);

@@ -279,8 +279,9 @@ impl DatastoreHandle {
         }
     }
 
-    /// Takes note of how large a device or an export is, for a daemon that finds it larger.
-    pub(crate) fn note_size(&self, datastore: &Datastore) {
+    /// Takes note of how large a device or an export is, for a daemon that finds it larger: an
+    /// image's sidecar is, or was just put, at its end.
+    pub fn note_size(&self, datastore: &Datastore) {
         let (name, size) = (self.name(), datastore.size_at_opening());
         let Some(size) = size.filter(|_| !self.is_shared()) else { return };
         let known = self.store.place_size(name).ok().flatten();

@@ -56,6 +56,7 @@ impl Storage {
         self.take_identity(&mut record, &store, &image, &handle)?;
         let active = identity(&record, record.generation, Role::Active);
         store.adopt(&file, &active).map_err(|error| handle.refused(&error))?;
+        handle.note_size(&store);
         if store.is_thick(&image, size) {
             record.provision = Provision::Thick;
         }

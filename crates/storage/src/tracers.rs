@@ -70,7 +70,7 @@ impl Storage {
             return Ok(());
         }
         let residents = self.residents_elsewhere(to)?;
-        if residents.is_empty() || says_that_it_is_in_use(to) {
+        if residents.is_empty() || says_that_it_is_in_use(store) {
             return Ok(());
         }
         let numbers = random::numbers(TRIES)?;
@@ -99,12 +99,13 @@ impl Storage {
     }
 }
 
-/// Whether a record in the place itself says that it is a disk in use: whoever goes there is
-/// refused for that, and nothing may be written before. Without a disk, the record is at the
-/// end of the place.
-fn says_that_it_is_in_use(to: &DatastoreHandle) -> bool {
-    let says = to.says("", 0).ok().flatten();
-    says.is_some_and(|identity| identity.role == Role::Active)
+/// Whether the place itself says that a disk uses it, or cannot be read: whoever goes there is
+/// refused for that, and nothing may be written before.
+fn says_that_it_is_in_use(store: &Datastore) -> bool {
+    match store.says_as_a_whole() {
+        Ok(says) => says.is_some_and(|identity| identity.role == Role::Active),
+        Err(error) => !error.says_no_sidecar(),
+    }
 }
 
 /// Does something at the place, if it answers in time.

@@ -2,6 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::SystemTime;
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::write_image;
@@ -190,9 +192,11 @@ fn a_source_that_is_made_larger_in_a_switch_over_is_served() {
     }
 }
 
-#[test]
-fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
-    let Some((mut stage, mut server)) = down(SIZE + 20 * MIB) else { return };
+/// The disk `d` has left its export, where the old image stays; then the export was made larger.
+/// The daemon is down.
+#[track_caller]
+fn kept_on_a_larger_place() -> Option<(Stage, Nbdkit)> {
+    let (mut stage, mut server) = down(SIZE + 20 * MIB)?;
     server.restart();
     stage.daemon.restart();
     is_served(&stage);
@@ -201,6 +205,19 @@ fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
     stage.daemon.stop();
     server.kill();
     has_size(&mut server, SIZE + 80 * MIB);
+    Some((stage, server))
+}
+
+/// When somebody wrote to the file of an export last.
+fn written(server: &Nbdkit) -> SystemTime {
+    let metadata = std::fs::metadata(server.file()).expect("look at a file");
+    metadata.modified().expect("its time")
+}
+
+#[test]
+fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
+    let Some((mut stage, server)) = kept_on_a_larger_place() else { return };
+    let before = std::fs::read(server.file()).expect("read the export");
     // What the daemon learned of the place at one start holds at the next, too.
     for _ in 0..2 {
         stage.daemon.restart();
@@ -208,4 +225,86 @@ fn an_image_that_is_kept_on_a_place_that_is_made_larger_is_not_overwritten() {
         stage.daemon.sterna(&create).fails_with(&["disk d"]);
         stage.daemon.stop();
     }
+    assert!(before == std::fs::read(server.file()).expect("read the export"));
+}
+
+#[test]
+fn a_larger_place_with_an_old_image_is_imported_with_all_bytes_that_it_has() {
+    let Some((mut stage, server)) = kept_on_a_larger_place() else { return };
+    // The operator has put something else there, up to the end.
+    let file = OpenOptions::new().write(true).open(server.file()).expect("open a file");
+    file.write_all_at(&[7; 4096], SIZE + 80 * MIB - 4096).expect("write its end");
+    stage.daemon.restart();
+    stage.daemon.sterna(&format!("disk import y {} --on far", server.location())).ok();
+    let read =
+        format!("print(h.pread(4096, {}) == b'\\x07' * 4096)", SIZE + 80 * MIB - 4096);
+    assert_eq!(nbdsh(&stage.daemon.uri("y"), &read).trim(), "True");
+}
+
+#[test]
+fn a_disk_that_has_come_back_to_a_larger_place_is_found_when_that_grows_again() {
+    let Some((mut stage, mut server)) = kept_on_a_larger_place() else { return };
+    stage.daemon.restart();
+    let id = stage.daemon.migrate("d --to far");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    server.kill();
+    has_size(&mut server, SIZE + 160 * MIB);
+    stage.daemon.restart();
+    is_served(&stage);
+}
+
+/// The place `far`, which the disk `y` has by what is there, and was made larger; the daemon,
+/// which is down, has a state of before `y` was there. By that state, the disk `had` is.
+#[track_caller]
+fn has_another_disk(had: Option<&str>) -> Option<(Stage, Nbdkit)> {
+    let mut stage = Stage::given(CLIENTS)?;
+    let mut server = stage.nbd_server("far", SIZE + 20 * MIB, &[]);
+    let copy = |from: &Path, to: &Path| {
+        let _ = std::fs::remove_dir_all(to);
+        programs::run("cp", [Path::new("-a"), from, to]);
+    };
+    let create = |stage: &Stage, disk| {
+        stage.daemon.sterna(&format!("disk create {disk} --size {SIZE} --on far")).ok();
+    };
+    had.into_iter().for_each(|disk| create(&stage, disk));
+    stage.daemon.stop();
+    let (state, backup) = (stage.daemon.state().to_owned(), stage.scratch.path("backup"));
+    copy(&state, &backup);
+    stage.daemon.restart();
+    if let Some(disk) = had {
+        stage.daemon.sterna(&format!("disk remove {disk}")).ok();
+    }
+    create(&stage, "y");
+    stage.daemon.stop();
+    server.kill();
+    has_size(&mut server, SIZE + 80 * MIB);
+    copy(&backup, &state);
+    Some((stage, server))
+}
+
+#[test]
+fn nothing_is_written_to_a_larger_place_that_another_disk_has() {
+    let Some((mut stage, server)) = has_another_disk(None) else { return };
+    stage.daemon.restart();
+    // What goes to `far` might come to light there.
+    let _other = stage.nbd_server("other", SIZE, &[]);
+    stage.daemon.sterna(&format!("disk create o --size {SIZE} --on other")).ok();
+    let before = written(&server);
+    let create = format!("disk create e --size {SIZE} --on far");
+    stage.daemon.sterna(&create).fails_with(&["disk y"]);
+    assert_eq!(written(&server), before);
+}
+
+#[test]
+fn a_disk_whose_larger_place_another_disk_has_is_removed_without_a_trace() {
+    let Some((mut stage, server)) = has_another_disk(Some("x")) else { return };
+    stage.daemon.restart();
+    let problem = until("the disk to be refused", seconds(20), || {
+        stage.daemon.disk("x")["problem"].as_str().map(str::to_owned)
+    });
+    assert!(problem.contains("belongs to the disk y"), "{problem}");
+    stage.daemon.sterna("disk remove x --keep-image").ok();
+    assert!(is_at_the_end(&server, SIZE + 20 * MIB));
+    assert!(!is_at_the_end(&server, SIZE + 80 * MIB));
 }

@@ -218,6 +218,31 @@ fn an_old_image_that_could_not_be_put_away_is_not_served() {
     reads(&stage, "x", 'B');
 }
 
+/// The newer image's sidecar is where the end of its place was when the state was made.
+#[test]
+fn an_old_image_is_not_served_although_the_place_of_the_newer_one_has_grown() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    let mut far = stage.nbd_server("far", SIZE + 20 * MIB, &[]);
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'A');
+    let backup = back_up(&mut stage);
+    let images = stage.scratch.path("images");
+    copy(&stage.here, &images);
+    let id = stage.daemon.migrate("x --to far");
+    stage.daemon.completed(id);
+    stage.daemon.stop();
+    for file in ["x.raw", "x.raw.sterna"] {
+        fs::copy(images.join(file), stage.here.join(file)).expect("bring an image back");
+    }
+    far.kill();
+    let larger = fs::File::options().write(true).open(far.file()).expect("open a file");
+    larger.set_len(SIZE + 80 * MIB).expect("make it larger");
+    far.restart();
+    copy(&backup, &stage.daemon.state().to_owned());
+    stage.daemon.restart();
+    is_not_served(&stage, "x", "far has a newer image", "restore the newest");
+}
+
 /// Nothing is known against it, and its clients wait.
 #[test]
 fn an_old_image_is_warned_of_when_the_datastore_of_the_newer_one_is_back() {

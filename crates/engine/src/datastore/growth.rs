@@ -13,7 +13,8 @@
 //!
 //! **An image that is kept** on a place that no disk has (an old copy, or a disk that was removed)
 //! has its sidecar where the end was before. The sidecar stays there, as others may use the image,
-//! and the place is not free. If its disk comes back, the sidecar follows.
+//! and the place is not free: whoever reads, changes or removes the image finds it there. If its
+//! disk comes back, the sidecar follows.
 //!
 //! **What is not found**: a sidecar further behind its disk, of a state that does not say how
 //! large the place was. The disk is not served then, until
@@ -66,14 +67,23 @@ impl Medium {
         self.behind.map_or(Ok(None), |at| self.says_behind(at))
     }
 
-    /// Its disk has a sidecar at the end by now: removes one that was left behind.
-    pub(super) fn forget_behind(&self) -> Result<(), DatastoreError> {
-        match self.behind {
-            Some(at) if self.says_behind(at)?.is_some() => {
-                self.write_trailers(at, &[[0; TRAILER_LEN]])
-            }
-            _ => Ok(()),
+    /// Removes sidecars of that image's disk that were left where they belonged before: the
+    /// image has its sidecar at the end by now, or goes.
+    pub(super) fn forget_left(&self, image: &Identity) -> Result<(), DatastoreError> {
+        let in_file = self.found_in_file().and_then(Result::ok);
+        if in_file.is_some_and(|said| said.id == image.id) {
+            self.forget_file()?;
         }
+        self.forget_behind(image)
+    }
+
+    /// What is within the disk, or another's, stays.
+    fn forget_behind(&self, image: &Identity) -> Result<(), DatastoreError> {
+        let Some(at) = self.behind.filter(|at| image.size <= *at) else { return Ok(()) };
+        self.change_trailer(at, &mut |old| {
+            let is_its = trailer::read(old).is_ok_and(|said| said.id == image.id);
+            Ok(if is_its { vec![[0; TRAILER_LEN]] } else { Vec::new() })
+        })
     }
 
     /// Whether a disk of that size has filled it before it was made larger.
@@ -91,7 +101,7 @@ impl Medium {
         before: Option<u64>,
         is_proven: bool,
     ) -> Result<Whereabouts, DatastoreError> {
-        let read = self.read_sidecar(expected.size);
+        let read = self.read_in_place(expected.size);
         let is_here = read.as_ref().is_ok_and(|found| found == expected);
         let found = if is_here { Whereabouts::Here } else { Whereabouts::Nowhere };
         let Some(end) = trailer::offset(self.capacity(), expected.size) else {
@@ -110,7 +120,6 @@ impl Medium {
         }
         if is_in_file && is_proven {
             self.write_sidecar(expected)?;
-            self.forget_file()?;
             return Ok(Whereabouts::Behind);
         }
         if is_in_file {
@@ -126,7 +135,7 @@ impl Medium {
         Ok(Whereabouts::Behind)
     }
 
-    fn forget_file(&self) -> Result<(), DatastoreError> {
+    pub(super) fn forget_file(&self) -> Result<(), DatastoreError> {
         let Some(path) = &self.sidecar else { return Ok(()) };
         sidecar::file::remove(path).map_err(super::error::sidecar(path.display()))
     }

@@ -108,8 +108,7 @@ impl Medium {
         }
         self.check_room(self.capacity(), identity.size)?;
         check_takes(&self.place(), self.found(), identity, adopt)?;
-        self.write_sidecar(identity)?;
-        self.forget_behind()
+        self.write_sidecar(identity)
     }
 
     /// Whether a disk of `needed` bytes still fits the medium as it is now.
@@ -139,13 +138,7 @@ impl Medium {
         if let Some(found) = self.found_in_file() {
             return found;
         }
-        let found = self.read_sidecar(0);
-        match &found {
-            Err(error) if error.says_no_sidecar() => {
-                self.left_behind()?.map_or(found, Ok)
-            }
-            _ => found,
-        }
+        self.read_sidecar(0)
     }
 
     /// What the sidecar in a file says, if there is one.
@@ -175,7 +168,21 @@ impl Medium {
         }
     }
 
+    /// What the image of a disk of `size` bytes says of itself: where its sidecar belongs, or
+    /// else where that was left.
     pub(super) fn read_sidecar(&self, size: u64) -> Result<Identity, DatastoreError> {
+        let found = self.read_in_place(size);
+        let is_at_the_end = matches!(self.sidecar_place(size), SidecarPlace::Trailer(_));
+        match &found {
+            Err(error) if is_at_the_end && error.says_no_sidecar() => {
+                self.left_behind()?.map_or(found, Ok)
+            }
+            _ => found,
+        }
+    }
+
+    /// The same only where its sidecar belongs.
+    pub(super) fn read_in_place(&self, size: u64) -> Result<Identity, DatastoreError> {
         let identity = match self.sidecar_place(size) {
             SidecarPlace::File(path) => sidecar::file::read(&path),
             SidecarPlace::Trailer(at) => trailer::read(&self.read_trailer(at)?),
@@ -195,7 +202,8 @@ impl Medium {
                 .map_err(sidecar_failed(self.place())),
             SidecarPlace::Trailer(at) => {
                 let record = identity.encode().map_err(sidecar_failed(self.place()))?;
-                self.change_trailer(at, &mut |old| Ok(trailer::steps(old, &record)))
+                self.change_trailer(at, &mut |old| Ok(trailer::steps(old, &record)))?;
+                self.forget_left(identity)
             }
             SidecarPlace::Nowhere => Err(DatastoreError::NoSidecarPlace(self.place())),
         }
@@ -225,15 +233,30 @@ impl Medium {
         }
     }
 
-    /// Removes the sidecar; the medium is free then.
+    /// Removes the sidecar, wherever that is; the medium is free then. Where none is, somebody
+    /// else may have bytes, which stay.
     pub(super) fn remove(&self, size: u64) -> Result<(), DatastoreError> {
-        match self.sidecar_place(size) {
+        let at = match self.sidecar_place(size) {
             SidecarPlace::File(path) => {
-                sidecar::file::remove(&path).map_err(sidecar_failed(self.place()))
+                return sidecar::file::remove(&path)
+                    .map_err(sidecar_failed(self.place()));
             }
-            SidecarPlace::Trailer(at) => self.write_trailers(at, &[[0; TRAILER_LEN]]),
-            SidecarPlace::Nowhere => Ok(()),
+            SidecarPlace::Trailer(at) => at,
+            SidecarPlace::Nowhere => return Ok(()),
+        };
+        // First: after a kill, one that was left elsewhere must not be the only one.
+        match self.read_sidecar(size) {
+            Ok(found) => self.forget_left(&found)?,
+            Err(error) if error.says_no_sidecar() && self.was_filled(size) => {
+                self.forget_file()?;
+            }
+            Err(error) if error.says_no_sidecar() => {}
+            Err(error) => return Err(error),
         }
+        self.change_trailer(at, &mut |old| {
+            let is_none = matches!(trailer::read(old), Err(SidecarError::Missing));
+            Ok(if is_none { Vec::new() } else { vec![[0; TRAILER_LEN]] })
+        })
     }
 
     /// Bytes of a disk of `size` bytes that take space, if that is known.
@@ -263,7 +286,7 @@ impl Medium {
         }
     }
 
-    fn change_trailer(
+    pub(super) fn change_trailer(
         &self,
         at: u64,
         change: &mut dyn FnMut(&Trailer) -> Result<Vec<Trailer>, DatastoreError>,

@@ -155,3 +155,103 @@ fn an_image_that_is_kept_on_an_export_has_it_also_when_that_is_larger() {
     store.remove_image(&image, active.size, None).unwrap();
     assert_eq!(store.space().unwrap().free, 12 * MIB);
 }
+
+/// An export of a file whose last block of before has the sidecar of an image, and which was
+/// made larger since: with its server, open.
+fn grown(scratch: &TempDir, image: &Identity) -> (fs::File, Nbdkit, Datastore) {
+    let path = scratch.path().join("export.raw");
+    let options = fs::File::options().read(true).write(true).create(true).open(&path);
+    let file = options.unwrap();
+    file.set_len(8 * MIB).unwrap();
+    let arguments = ["file", path.to_str().unwrap()];
+    let server = Nbdkit::start(&arguments);
+    let store = open(&server.uri()).unwrap();
+    let made = Identity { role: Role::Active, ..image.clone() };
+    let made = store.create_image(&made, Provision::Thin).unwrap().image;
+    store.write_sidecar(&made, image).unwrap();
+    drop(server);
+    file.set_len(12 * MIB).unwrap();
+    let server = Nbdkit::start(&arguments);
+    let store = open(&server.uri()).unwrap().was_so_large(8 * MIB).unwrap();
+    (file, server, store)
+}
+
+fn block(file: &fs::File, end: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    file.read_exact_at(&mut bytes, end - 4096).unwrap();
+    bytes
+}
+
+#[test]
+fn a_sidecar_that_was_left_behind_goes_and_what_is_at_the_end_stays() {
+    let scratch = tempfile::tempdir().unwrap();
+    let kept = Identity { role: Role::Retired, ..disk("a", 4 * MIB) };
+    let (file, _server, store) = grown(&scratch, &kept);
+    let somebodys = vec![7; 4096];
+    file.write_all_at(&somebodys, 12 * MIB - 4096).unwrap();
+    let image = store.image("").unwrap();
+    store.remove_image(&image, kept.size, None).unwrap();
+    assert!(block(&file, 12 * MIB) == somebodys);
+    assert!(store.images().unwrap().is_empty());
+    store.adopt("", &disk("b", 8 * MIB)).unwrap();
+}
+
+#[test]
+fn an_image_says_of_itself_what_was_left_behind_until_its_sidecar_is_at_the_end() {
+    let scratch = tempfile::tempdir().unwrap();
+    let active = disk("a", 4 * MIB);
+    let (file, _server, store) = grown(&scratch, &active);
+    let image = store.image("").unwrap();
+    // Whatever the size is of the disk that is thought to be there.
+    for size in [4 * MIB, 10 * MIB] {
+        assert_eq!(store.read_sidecar(&image, size).unwrap(), active);
+    }
+    assert_eq!(store.says_in_use().unwrap().whole, Some(active.clone()));
+    let newer = Identity { generation: 2, ..active.clone() };
+    store.write_sidecar(&image, &newer).unwrap();
+    assert_eq!(store.read_sidecar(&image, active.size).unwrap(), newer);
+    assert!(block(&file, 8 * MIB).iter().all(|byte| *byte == 0), "it is there twice");
+}
+
+#[test]
+fn what_looks_like_a_sidecar_within_a_disk_is_the_disks() {
+    let scratch = tempfile::tempdir().unwrap();
+    let kept = Identity { role: Role::Retired, ..disk("a", 4 * MIB) };
+    let (file, _server, store) = grown(&scratch, &kept);
+    let before = block(&file, 8 * MIB);
+    let image = store.image("").unwrap();
+    let larger = Identity { role: Role::Active, size: 10 * MIB, ..kept.clone() };
+    store.write_sidecar(&image, &larger).unwrap();
+    store.remove_image(&image, larger.size, None).unwrap();
+    assert!(block(&file, 8 * MIB) == before);
+}
+
+/// Its sidecar was in a file, and belongs to the end now.
+#[test]
+fn a_disk_that_filled_a_place_which_has_grown_says_nothing_old_and_can_be_removed() {
+    let full = disk("a", 8 * MIB);
+    let retired = Identity { role: Role::Retired, ..full.clone() };
+    for is_kept in [true, false] {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("export.raw");
+        let file = fs::File::create(&path).unwrap();
+        let opened = || {
+            let server = Nbdkit::start(&["file", path.to_str().unwrap()]);
+            let store = open(&server.uri()).unwrap().keep_sidecars_in(scratch.path());
+            (server, store)
+        };
+        file.set_len(8 * MIB).unwrap();
+        let (_server, store) = opened();
+        store.create_image(&full, Provision::Thin).unwrap();
+        file.set_len(12 * MIB).unwrap();
+        let (_server, store) = opened();
+        let image = store.image("").unwrap();
+        if is_kept {
+            store.write_sidecar(&image, &retired).unwrap();
+            assert_eq!(store.says_as_a_whole().unwrap().as_ref(), Some(&retired));
+        } else {
+            store.remove_image(&image, full.size, None).unwrap();
+            assert!(store.images().unwrap().is_empty());
+        }
+    }
+}
