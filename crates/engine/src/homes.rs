@@ -28,7 +28,7 @@ mod tests {
     use std::fs::{File, create_dir_all, remove_dir_all, rename};
 
     use sterna_core::DiskId;
-    use sterna_core::durability::Server;
+    use sterna_core::durability::Keeper;
 
     use super::*;
     use crate::account::{Account, AccountSpec};
@@ -38,7 +38,7 @@ mod tests {
 
     const DISK: DiskId = DiskId(9);
     const BOOT: BootId = BootId([3; 16]);
-    const DROPS: Server = Server { address: 7, shares: false };
+    const DROPS: Keeper = Keeper::Server { address: 7, shares: false };
 
     #[test]
     fn a_state_directory_that_was_renamed_keeps_its_memory() {

@@ -60,8 +60,16 @@ pub(crate) fn storage(path: &Path) -> Storage {
     of_file(path).unwrap_or_default().origin.storage
 }
 
+/// What a file that is open is known by now.
+pub(crate) fn storage_of(file: &File) -> Storage {
+    of(file).unwrap_or_default().origin.storage
+}
+
 fn of_file(path: &Path) -> Option<Found> {
-    let mut file = File::open(path).ok()?;
+    of(&File::open(path).ok()?)
+}
+
+fn of(mut file: &File) -> Option<Found> {
     let metadata = file.metadata().ok()?;
     if metadata.file_type().is_block_device() {
         let storage = match sequence(metadata.rdev()) {

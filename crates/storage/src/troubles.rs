@@ -156,6 +156,11 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
              the NBD server of its image may drop such writes with the connection",
             daemon,
         ),
+        Loss::MountedAnew => (
+            "the file system of its image was mounted anew, or its device came anew, after \
+             the daemon before this one had answered writes that no client had flushed",
+            format!("in the kernel's log what happened to datastore {datastore}"),
+        ),
         Loss::Unknown => (
             "the daemon before this one ended, and Sterna does not know whether it left \
              writes that no client had flushed; the storage of its image may have dropped \

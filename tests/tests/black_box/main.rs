@@ -32,6 +32,7 @@ mod killing_parts;
 mod looking;
 mod meddling;
 mod metrics;
+mod mounted_anew;
 mod mounts;
 mod moving;
 mod names_taken;

@@ -1,11 +1,11 @@
 //! What the next daemon owes a disk's clients, when one has ended.
 //!
-//! A daemon that is killed loses its connections to a server, and with them what it knew:
-//! that there were writes which it had answered and no flush had covered. Its clients go on
-//! with the next daemon, and take the answer to their next flush for an answer about all
-//! they have written. So each disk has an *account* that outlives its daemon: for each
-//! server, whether such writes are there, and whether clients are still to be told of a
-//! loss.
+//! A daemon that is killed loses its connections to a server and its descriptors of files, and
+//! with them what it knew: that there were writes which it had answered and no flush had
+//! covered. Its clients go on with the next daemon, and take the answer to their next flush
+//! for an answer about all they have written. So each disk has an *account* that outlives its
+//! daemon: for each place of an image, whether such writes are there, and whether clients are
+//! still to be told of a loss.
 //!
 //! # Rule
 //!
@@ -17,6 +17,11 @@
 //!   the next one says nothing of that. There the end of the daemon is a loss. It counts as
 //!   one, too, where only one of the two sessions says that connections share: then the
 //!   server is not what it was.
+//! - For a file or a device on this machine, the *kernel* keeps what was written for as long as
+//!   the file system is mounted, or the device is there: the next daemon inherits the writes.
+//!   If the image is found in another mounting (the file system had failed, or was unmounted),
+//!   what no flush had covered may be gone, and nothing else tells of that. A place that is
+//!   not known again (a file server before Linux 6.8) has no line, and no such rule.
 //! - A loss that was known, and that a client is not known to have heard of, is owed on,
 //!   wherever the image is: a failed flush loses writes to a file as well.
 //! - The account counts clients: the next daemon tells as many of those that come back as
@@ -43,24 +48,59 @@ pub enum Loss {
     DaemonEnded,
     /// The daemon ended, and whether there were any is not known.
     Unknown,
+    /// The file system was mounted anew since they were answered, or the device came anew.
+    MountedAnew,
 }
 
-/// A server, as an image is connected to it.
+/// Who keeps what is written to an image until a flush covers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// What its address comes to.
-    pub address: u32,
-    /// Whether its connections share one cache.
-    pub shares: bool,
+pub enum Keeper {
+    /// A server, as the image is connected to it.
+    Server {
+        /// What its address comes to.
+        address: u32,
+        /// Whether its connections share one cache.
+        shares: bool,
+    },
+    /// This machine's kernel.
+    Kernel {
+        /// What the file in this mounting comes to, or this coming of the device.
+        address: u32,
+    },
 }
 
-/// What an account says of one server.
+/// What an account says of one keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Which, as it was then.
-    pub server: Server,
+    pub keeper: Keeper,
     /// Whether it had answered writes that no flush had covered.
     pub unflushed: bool,
+}
+
+impl Keeper {
+    /// Whether the next daemon finds with it what the one before has written.
+    fn shares(self) -> bool {
+        match self {
+            Keeper::Server { shares, .. } => shares,
+            Keeper::Kernel { .. } => true,
+        }
+    }
+
+    /// Whether it is the same one, whatever it shares.
+    fn is(self, other: Keeper) -> bool {
+        match (self, other) {
+            (Keeper::Server { address: one, .. }, Keeper::Server { address, .. })
+            | (Keeper::Kernel { address: one }, Keeper::Kernel { address }) => {
+                one == address
+            }
+            _ => false,
+        }
+    }
+
+    fn is_alike(self, other: Keeper) -> bool {
+        matches!(self, Keeper::Kernel { .. }) == matches!(other, Keeper::Kernel { .. })
+    }
 }
 
 /// The clients of a disk, counted: nobody can say who they will be for the next daemon.
@@ -92,7 +132,7 @@ pub enum Past {
         owed: Option<Loss>,
         /// The clients of then.
         clients: Clients,
-        /// The servers: the disk's, and during a move that of the copy.
+        /// The keepers: the disk's, and during a move that of the copy.
         lines: Vec<Line>,
     },
 }
@@ -104,20 +144,21 @@ pub struct Legacy {
     pub owes: Option<Loss>,
     /// So many clients come back, and so many of them are to be told.
     pub clients: Clients,
-    /// The disk's server has answered writes that no flush has covered.
+    /// The disk's keeper has answered writes that no flush has covered.
     pub unflushed: bool,
 }
 
 impl Past {
-    /// What a daemon takes over that has the disk's image at this server now, or in a file.
-    pub fn legacy(&self, now: Option<Server>) -> Legacy {
+    /// What a daemon takes over that has the disk's image with this keeper now, or in a file
+    /// that is not known again.
+    pub fn legacy(&self, now: Option<Keeper>) -> Legacy {
         match (self, now) {
             (Past::Nothing | Past::OtherBoot, _) => Legacy::default(),
             (Past::Unreadable, now) => {
-                // A file keeps what was written to it, whoever had it open. But its disk has
-                // an account only since there was something to tell, or a server: a client
-                // may still have to hear of it.
-                let shares = now.is_some_and(|now| now.shares);
+                // A file keeps what was written to it, whoever had it open. But one that is
+                // not known again has an account only since there was something to tell, or a
+                // server: a client may still have to hear of it.
+                let shares = now.is_some_and(Keeper::shares);
                 unflushed(shares, Loss::Unknown).with(Clients::default())
             }
             (Past::Account { owed, clients, lines }, now) => {
@@ -140,17 +181,20 @@ impl Legacy {
     }
 }
 
-fn of(lines: &[Line], now: Server) -> Legacy {
-    let is_here = |line: &&Line| line.server.address == now.address;
+fn of(lines: &[Line], now: Keeper) -> Legacy {
+    let is_here = |line: &&Line| line.keeper.is(now);
     let here = lines.iter().filter(is_here).count();
     let mut open = lines.iter().filter(|line| line.unflushed);
     match here {
-        // The image is where no daemon has had it: somebody has moved the account.
-        0 if open.next().is_some() => unflushed(now.shares, Loss::Unknown),
+        0 if open.any(|line| line.keeper.is_alike(now)) => match now {
+            // The image is where no daemon has had it: somebody has moved the account.
+            Keeper::Server { shares, .. } => unflushed(shares, Loss::Unknown),
+            Keeper::Kernel { .. } => unflushed(false, Loss::MountedAnew),
+        },
         0 => Legacy::default(),
         _ => {
             let open: Vec<&Line> = open.filter(is_here).collect();
-            let shares = now.shares && open.iter().all(|line| line.server.shares);
+            let shares = now.shares() && open.iter().all(|line| line.keeper.shares());
             match open.is_empty() {
                 true => Legacy::default(),
                 false => unflushed(shares, Loss::DaemonEnded),
@@ -174,12 +218,16 @@ mod tests {
     const HERE: u32 = 7;
     const THERE: u32 = 8;
 
-    fn server(address: u32, shares: bool) -> Server {
-        Server { address, shares }
+    fn server(address: u32, shares: bool) -> Keeper {
+        Keeper::Server { address, shares }
     }
 
     fn line(address: u32, shares: bool, unflushed: bool) -> Line {
-        Line { server: server(address, shares), unflushed }
+        Line { keeper: server(address, shares), unflushed }
+    }
+
+    fn kernel(address: u32) -> Keeper {
+        Keeper::Kernel { address }
     }
 
     /// Three clients were there, and one of them had not heard of an earlier loss.
@@ -263,6 +311,32 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_another_mounting_may_lack_what_was_not_flushed() {
+        let left = |unflushed| left(&[Line { keeper: kernel(HERE), unflushed }]);
+        assert_eq!(left(true).legacy(Some(kernel(HERE))), INHERITED);
+        assert_eq!(left(true).legacy(Some(kernel(THERE))), owes(Loss::MountedAnew));
+        for now in [HERE, THERE] {
+            assert_eq!(left(false).legacy(Some(kernel(now))), NOTHING);
+        }
+        // Moved there, and not from there.
+        let past = left(true);
+        assert_eq!(past.legacy(Some(server(HERE, false))), NOTHING);
+        assert_eq!(past.legacy(None), NOTHING);
+        // What cannot be read is not held against a mounting that may be the same.
+        let inherited = Legacy { clients: Clients::default(), ..INHERITED };
+        assert_eq!(Past::Unreadable.legacy(Some(kernel(HERE))), inherited);
+    }
+
+    #[test]
+    fn a_move_that_was_killed_after_its_commit_has_left_the_file_with_what_was_unflushed()
+    {
+        let source = Line { keeper: kernel(HERE), unflushed: true };
+        let copy = Line { keeper: kernel(THERE), unflushed: false };
+        assert_eq!(left(&[source, copy]).legacy(Some(kernel(THERE))), NOTHING);
+        assert_eq!(left(&[source, copy]).legacy(Some(kernel(HERE))), INHERITED);
+    }
+
+    #[test]
     fn somebody_is_told_although_nobody_was_there() {
         let lines = vec![line(HERE, false, true)];
         let past = Past::Account { owed: None, clients: Clients::default(), lines };
@@ -281,10 +355,10 @@ mod tests {
                 let legacy = past.legacy(now);
                 assert_eq!(legacy.owes, Some(loss), "{now:?}");
                 // All are to be told where the daemon took something with it.
-                let all = now.is_some_and(|now| !now.shares);
+                let all = now.is_some_and(|now| !now.shares());
                 assert_eq!(legacy.clients.owed, if all { 3 } else { 1 }, "{now:?}");
                 // What the server has of the last one is its own matter.
-                assert_eq!(legacy.unflushed, now.is_some_and(|now| now.shares));
+                assert_eq!(legacy.unflushed, now.is_some_and(Keeper::shares));
             }
         }
     }

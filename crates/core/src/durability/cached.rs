@@ -27,6 +27,11 @@ impl Default for Cached {
 }
 
 impl Cached {
+    /// Nothing is outstanding at first.
+    pub fn clean() -> Cached {
+        Cached { begun: 0, going: 0, covered: 0 }
+    }
+
     /// A write through the cache begins.
     pub fn begins(&mut self) {
         self.begun += 1;

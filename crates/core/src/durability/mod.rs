@@ -44,7 +44,7 @@ mod cached;
 mod debts;
 mod witness;
 
-pub use account::{Clients, Legacy, Line, Loss, Past, Server};
+pub use account::{Clients, Keeper, Legacy, Line, Loss, Past};
 pub use cached::Cached;
 pub use debts::{BACK, Debts};
 pub use witness::{

@@ -58,6 +58,19 @@ pub enum Storage {
     },
 }
 
+impl Storage {
+    /// By what it is called in an account; nothing if it is not known again.
+    pub fn name(&self) -> Option<String> {
+        match self {
+            Storage::Unknown => None,
+            Storage::Mounted { instance, file } => {
+                Some(format!("mounting {instance} file {file}"))
+            }
+            Storage::Device { sequence } => Some(format!("device {sequence}")),
+        }
+    }
+}
+
 /// An image, as far as it is known again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {

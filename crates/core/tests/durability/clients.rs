@@ -11,7 +11,7 @@
 use std::collections::HashSet;
 
 use sterna_core::Nanos;
-use sterna_core::durability::{BACK, Clients, Debts, Line, Loss, Past, Server};
+use sterna_core::durability::{BACK, Clients, Debts, Keeper, Line, Loss, Past};
 
 use crate::random::Random;
 
@@ -299,12 +299,12 @@ impl World {
         let clients = self.debts.clients();
         let owed = self.why.filter(|_| clients.owed > 0);
         let unflushed = !self.cache.is_empty();
-        let lines = vec![Line { server: self.server(), unflushed }];
+        let lines = vec![Line { keeper: self.keeper(), unflushed }];
         self.account = Past::Account { owed, clients, lines };
     }
 
-    fn server(&self) -> Server {
-        Server { address: 1, shares: self.shares }
+    fn keeper(&self) -> Keeper {
+        Keeper::Server { address: 1, shares: self.shares }
     }
 
     fn is_killed(&mut self) {
@@ -315,7 +315,7 @@ impl World {
             self.losses += u64::from(!self.cache.is_empty());
             self.cache.clear();
         }
-        let mut legacy = self.account.legacy(Some(self.server()));
+        let mut legacy = self.account.legacy(Some(self.keeper()));
         if self.has(Mistake::NotCounted) {
             let owed = legacy.clients.owed.min(1);
             legacy.clients = Clients { all: owed, owed };

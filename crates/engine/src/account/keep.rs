@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use sterna_core::DiskId;
-use sterna_core::durability::{Clients, Loss, Server};
+use sterna_core::durability::{Clients, Keeper, Loss};
 
 use super::{Account, AccountSpec, Line};
 
@@ -55,7 +55,7 @@ impl Keep {
 
     /// The account is needed for an image at this server, or for what a daemon before has
     /// left. Gives the image's line. Blocks.
-    pub(crate) fn take_up(&self, now: Option<Server>) -> io::Result<Option<Line>> {
+    pub(crate) fn take_up(&self, now: Option<Keeper>) -> io::Result<Option<Line>> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = self.account.get() {
             return now.map(|now| account.line(now, false)).transpose();

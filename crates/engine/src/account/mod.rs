@@ -4,7 +4,7 @@
 //!
 //! The account is in two places, as a region map is. In `memory` are its words: one for what
 //! clients are still to be told, one for their number, and a *line* for each server that an
-//! image of the disk is on. A line changes when the first write after a flush is answered, and
+//! image of the disk is on, or file. A line changes when the first write after a flush is answered, and
 //! when a flush has covered all; then it is one store into memory that is mapped, before
 //! anybody is answered. In the state directory is a file of 64 bytes (`record`) that names
 //! that memory and the boot, and is written when the daemon takes the disk up and when it ends
@@ -17,12 +17,13 @@
 //! **Failure cases.** A record or a word that is damaged, a record of another disk, and a
 //! memory that is gone (`/dev/shm` was emptied, in a container that was made anew) make the
 //! account unreadable: on a server that may drop writes that counts as a loss, and for a disk
-//! in a file, which has an account because clients were to be told of one. A record that
-//! cannot be written fails the opening of the image: the disk would be served without one.
-//! A disk whose image is a file needs no account before clients are to be told of something:
-//! that a server forgot where the disk was before, or that a flush of the file has failed.
-//! For the latter it is made then (`keep`), on a thread; a kill before it is there is not
-//! known of.
+//! in a file that is not known again, which has an account because clients were to be told of
+//! one. A record that cannot be written fails the opening of an image at a server: the disk
+//! would be served without one. A disk in a file is served without: the log says so.
+//! A disk in a file that is not known again needs no account before clients are to be told of
+//! something: that a server forgot where the disk was before, or that a flush of the file has
+//! failed. For the latter it is made then (`keep`), on a thread; a kill before it is there is
+//! not known of.
 
 mod keep;
 mod record;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sterna_core::DiskId;
-use sterna_core::durability::{Clients, Legacy, Loss, Past, Server};
+use sterna_core::durability::{Clients, Keeper, Legacy, Loss, Past};
 
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
@@ -91,7 +92,7 @@ impl Account {
     pub(crate) fn take_up(
         spec: &AccountSpec,
         disk: DiskId,
-        now: Option<Server>,
+        now: Option<Keeper>,
     ) -> io::Result<(Arc<Account>, Option<Line>)> {
         let (past, found) = left(spec, disk);
         let Legacy { owes, clients, unflushed } = past.legacy(now);
@@ -123,24 +124,24 @@ impl Account {
         self.words.set_owed(loss, clients);
     }
 
-    /// A line for an image at a server, which may have answered unflushed writes already.
+    /// A line for an image with its keeper, which may have answered unflushed writes already.
     pub(crate) fn line(
         self: &Arc<Self>,
-        server: Server,
+        keeper: Keeper,
         unflushed: bool,
     ) -> io::Result<Line> {
         for at in 0..words::LINES {
             let bit = 1 << at;
             if self.taken.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
                 let [flushed, open] =
-                    [false, true].map(|is| self.words.sealed_line(at, server, is));
+                    [false, true].map(|is| self.words.sealed_line(at, keeper, is));
                 let account = Arc::clone(self);
                 let mut line = Line { account, at, flushed, open, unflushed };
                 line.store();
                 return Ok(line);
             }
         }
-        Err(io::Error::other("the disk has too many images at servers at once"))
+        Err(io::Error::other("the disk has too many images at once"))
     }
 
     fn free(&self, at: u32) {
@@ -240,6 +241,14 @@ impl Line {
     /// Whether a daemon before has left writes of which nobody knows any more what became.
     pub(crate) fn follows_a_loss(&self) -> bool {
         self.account.left.is_some()
+    }
+
+    /// The image's last writes are lost: all clients are to be told.
+    pub(crate) fn is_lost(&self) {
+        let words = &self.account.words;
+        let all = words.clients().unwrap_or_default().all;
+        let clients = Clients { all, owed: all.max(1) };
+        words.set_owed(Some(Loss::FlushFailed), clients);
     }
 
     fn store(&mut self) {

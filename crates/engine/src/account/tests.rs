@@ -8,8 +8,8 @@ use super::*;
 const DISK: DiskId = DiskId(9);
 const BOOT: BootId = BootId([3; 16]);
 /// One that drops with a connection what was not flushed on it.
-const DROPS: Server = Server { address: 7, shares: false };
-const SHARES: Server = Server { address: 7, shares: true };
+const DROPS: Keeper = Keeper::Server { address: 7, shares: false };
+const SHARES: Keeper = Keeper::Server { address: 7, shares: true };
 
 /// A place for an account, of which nothing stays in memory either.
 struct Place {
@@ -27,12 +27,12 @@ impl Place {
     }
 
     /// A daemon takes the disk up.
-    fn take_up(&self, now: Option<Server>) -> (Arc<Account>, Option<Line>) {
+    fn take_up(&self, now: Option<Keeper>) -> (Arc<Account>, Option<Line>) {
         Account::take_up(&self.spec(), DISK, now).unwrap()
     }
 
     /// What it finds.
-    fn finds(&self, now: Option<Server>) -> (Option<Loss>, bool) {
+    fn finds(&self, now: Option<Keeper>) -> (Option<Loss>, bool) {
         let (account, line) = self.take_up(now);
         (account.left().0, line.is_some_and(|line| line.is_unflushed()))
     }
@@ -146,7 +146,7 @@ fn after_a_good_end_nothing_is_left_and_no_memory_is_needed() {
 #[test]
 fn a_copy_has_a_line_of_its_own() {
     let place = Place::new();
-    let copy = Server { address: 8, shares: false };
+    let copy = Keeper::Server { address: 8, shares: false };
     let (account, line) = place.take_up(Some(DROPS));
     let mut of_copy = account.line(copy, false).unwrap();
     of_copy.set(true);

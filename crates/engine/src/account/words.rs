@@ -2,9 +2,11 @@
 //!
 //! The first is of what clients are still to be told: 0 nothing, 1 the server was away, 2 a
 //! daemon ended, 3 it is not known, 4 the server came back in an older state, 5 a flush
-//! failed. Each of the next 15 is a line: 0 where it is free, else bit 0 is set, bit 1 if
-//! writes are unflushed, bit 2 if the server's connections share one cache, and above them are
-//! 29 bits of the checksum of the server's address. The last one has the number of clients in
+//! failed, 6 the file system was mounted anew. Each of the next 15 is a line: 0 where it is
+//! free. Of a server bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's
+//! connections share one cache, and above them are 29 bits of the checksum of the server's
+//! address. Of a file or device bit 0 is clear and bit 2 set, and the rest is the same of what
+//! it is known by: an earlier version takes such a line for none. The last one has the number of clients in
 //! its lower half, and in its upper half how many of them are still to be told; an earlier
 //! version had no such word.
 //!
@@ -14,7 +16,7 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use sterna_core::durability::{Clients, Line, Loss, Past, Server};
+use sterna_core::durability::{Clients, Keeper, Line, Loss, Past};
 
 use crate::memory::{Home, Mapped, Memory, Name};
 
@@ -69,21 +71,25 @@ impl Words {
             3 => Some(Loss::Unknown),
             4 => Some(Loss::WentBack),
             5 => Some(Loss::FlushFailed),
+            6 => Some(Loss::MountedAnew),
             _ => return None,
         };
         let mut lines = Vec::new();
         for at in 0..LINES {
             let value = self.value(1 + at as usize)?;
-            if value & IN_USE != 0 {
-                let server =
-                    Server { address: value >> FLAGS, shares: value & SHARES != 0 };
-                lines.push(Line { server, unflushed: value & UNFLUSHED != 0 });
-            }
+            let (address, shares) = (value >> FLAGS, value & SHARES != 0);
+            let keeper = match value & IN_USE != 0 {
+                true => Keeper::Server { address, shares },
+                false if shares => Keeper::Kernel { address },
+                false => continue,
+            };
+            lines.push(Line { keeper, unflushed: value & UNFLUSHED != 0 });
         }
         Some(Past::Account { owed, clients: self.clients()?, lines })
     }
 
-    fn clients(&self) -> Option<Clients> {
+    /// The clients that are there, or may come back.
+    pub(super) fn clients(&self) -> Option<Clients> {
         // Of an earlier version: nobody was counted.
         if self.mapped.words()[CLIENTS].load(Ordering::SeqCst) == 0 {
             return Some(Clients::default());
@@ -121,15 +127,20 @@ impl Words {
             Some(Loss::Unknown) => 3,
             Some(Loss::WentBack) => 4,
             Some(Loss::FlushFailed) => 5,
+            Some(Loss::MountedAnew) => 6,
         };
         self.store(0, self.sealed(0, value));
     }
 
     /// The word of a line.
-    pub(super) fn sealed_line(&self, at: u32, server: Server, unflushed: bool) -> u64 {
-        let mut value = server.address << FLAGS | IN_USE;
+    pub(super) fn sealed_line(&self, at: u32, keeper: Keeper, unflushed: bool) -> u64 {
+        let mut value = match keeper {
+            Keeper::Server { address, shares } => {
+                address << FLAGS | IN_USE | if shares { SHARES } else { 0 }
+            }
+            Keeper::Kernel { address } => address << FLAGS | SHARES,
+        };
         value |= if unflushed { UNFLUSHED } else { 0 };
-        value |= if server.shares { SHARES } else { 0 };
         self.sealed(1 + at as usize, value)
     }
 
@@ -163,7 +174,7 @@ impl Words {
     }
 }
 
-/// What the address of a server comes to in a line.
+/// What the address of a server, or what a file is known by, comes to in a line.
 pub(crate) fn address(of: &str) -> u32 {
     crc32c::crc32c(of.as_bytes()) >> FLAGS
 }

@@ -108,6 +108,11 @@ impl Promise {
                  had flushed, and the NBD server of the disk's datastore may drop such \
                  writes with the connection"
             }
+            Loss::MountedAnew => {
+                "the file system of the disk's image was mounted anew, or its device came \
+                 anew, since the daemon before this one had answered writes that no client \
+                 had flushed"
+            }
             Loss::Unknown => {
                 "the daemon before this one ended, and what it kept for this one is gone: \
                  whether there were acknowledged writes that no client had flushed and that \

@@ -1,7 +1,7 @@
 //! The accounts of the disks that are served.
 //!
-//! A disk gets its account with its first image at a server, with one that is there already,
-//! or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the disk
+//! A disk gets its account with its first image whose keeper is known, with one that is there
+//! already, or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the disk
 //! is under way any more: then what is unflushed stays so.
 
 use std::collections::HashMap;
@@ -9,6 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sterna_core::DiskId;
+use sterna_core::durability::Keeper;
 
 use crate::account::{AccountSpec, Keep};
 use crate::image::{OpenError, Opened};
@@ -27,14 +28,14 @@ impl Accounts {
     ) -> Result<Option<Arc<Keep>>, OpenError> {
         let Some(spec) = spec else { return Ok(None) };
         let keep = Keep::new(disk, spec);
-        if image.server().is_some() || keep.spec().is_there() {
+        if image.keeper().is_some() || keep.spec().is_there() {
             take_up(&keep, image)?;
         }
         self.lock().insert(disk, Arc::clone(&keep));
         Ok(Some(keep))
     }
 
-    /// A disk gets another image, for a move. If that is at a server, it has a line in the
+    /// A disk gets another image, for a move. If its keeper is known, it has a line in the
     /// disk's account. (If there was none when the disk came, nothing is left of a daemon
     /// before.)
     pub(super) fn add(
@@ -43,7 +44,7 @@ impl Accounts {
         image: &mut dyn Opened,
     ) -> Result<(), OpenError> {
         let keep = self.lock().get(&disk).cloned();
-        match keep.filter(|_| image.server().is_some()) {
+        match keep.filter(|_| image.keeper().is_some()) {
             Some(keep) => take_up(&keep, image),
             None => Ok(()),
         }
@@ -74,9 +75,19 @@ impl Accounts {
 }
 
 fn take_up(keep: &Keep, image: &mut dyn Opened) -> Result<(), OpenError> {
-    let line = keep.take_up(image.server());
-    if let Some(line) = line.map_err(|error| failed(keep.spec(), &error))? {
-        image.keep(line);
+    let (keeper, was_there) = (image.keeper(), keep.spec().is_there());
+    match keep.take_up(keeper) {
+        Ok(Some(line)) => image.keep(line),
+        Ok(None) => {}
+        // Nothing was to be told, and nothing is lost while the file system stays mounted.
+        Err(error) if matches!(keeper, Some(Keeper::Kernel { .. })) && !was_there => {
+            tracing::warn!(
+                path = %keep.spec().path.display(), %error,
+                "cannot keep whether a disk has unflushed writes; if the daemon ends and \
+                 the file system is then mounted anew, clients are not told what they lost"
+            );
+        }
+        Err(error) => return Err(failed(keep.spec(), &error)),
     }
     Ok(())
 }

@@ -31,16 +31,18 @@
 
 mod descriptors;
 mod flight;
+mod leave;
 mod outstanding;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use sterna_core::durability::Loss;
+use sterna_core::durability::{Keeper, Loss};
 
 use self::descriptors::{Descriptors, Direct};
 use self::flight::{Flight, Step, Verdict, pages, pages_meet, rest};
+use self::leave::Leaving;
 use self::outstanding::{Failure, Outstanding};
 use super::claim::ImageClaim;
 use super::clone;
@@ -49,6 +51,7 @@ use super::{
     Cx, Done, HeldFile, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened,
     Ticket, extents,
 };
+use crate::account::{self, Line};
 use crate::buffer::UNIT;
 use crate::io::{Allocate, Chore, Completion, Crew, Errno, Fd, ImageId, Job, Op, Stored};
 use crate::slab::Slab;
@@ -74,8 +77,19 @@ impl Opened for OpenedFile {
         self.0.size
     }
 
+    fn keeper(&self) -> Option<Keeper> {
+        let address = account::address(&self.0.storage.name()?);
+        Some(Keeper::Kernel { address })
+    }
+
+    fn keep(&mut self, line: Line) {
+        self.0.line = Some(line);
+    }
+
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
         let Files {
+            storage: _,
+            line,
             claim,
             buffered,
             direct,
@@ -106,6 +120,7 @@ impl Opened for OpenedFile {
             flights: Slab::new(),
             held: VecDeque::new(),
             outstanding: Outstanding::default(),
+            leaving: Leaving::with(line),
             lost: false,
             forgot: false,
             syncs: Syncs::default(),
@@ -128,6 +143,7 @@ struct FileImage {
     /// Writes that wait in the lane.
     held: VecDeque<(Ticket, ImageOp)>,
     outstanding: Outstanding,
+    leaving: Leaving,
     /// A flush has failed for which there is no second try, and nobody has asked since.
     lost: bool,
     /// One has failed that may have lost direct writes, and nobody has asked since.
@@ -214,8 +230,24 @@ impl Image for FileImage {
         std::mem::take(&mut self.forgot).then_some(Loss::FlushFailed)
     }
 
+    fn timer(&mut self, _cx: &mut Cx, _tag: u32) {
+        self.leave_as_it_is();
+    }
+
     fn in_flight(&self) -> usize {
         self.flights.len() + self.held.len()
+    }
+
+    fn close(&mut self, _cx: &mut Cx) {
+        self.close_line();
+    }
+
+    fn take_leave(&mut self, cx: &mut Cx) {
+        self.flush_last(cx);
+    }
+
+    fn idle(&self) -> bool {
+        self.in_flight() == 0 || self.leaving.has_left()
     }
 
     /// What no thread has begun ends; the rest ends when the storage answers.
@@ -253,13 +285,15 @@ impl FileImage {
         let dirties = self.descriptors.dirties(&op, way);
         let mark =
             self.outstanding.begins(&op, dirties, self.descriptors.direct_is_stored);
-        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark };
+        let covers = self.leaving.begins(&op);
+        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark, covers };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }
 
     /// Keeps the account of what is durable when an operation has ended.
     fn note(&mut self, cx: &mut Cx, flight: &Flight, result: &ImageResult) {
+        self.leaving.ended(&flight.op, flight.covers, result);
         let end = flight.end(result, self.descriptors.direct_is_stored);
         match self.outstanding.ended(flight.mark, end) {
             Some(Failure::Final) => self.lost = true,
@@ -414,7 +448,10 @@ impl FileImage {
     fn finish(&mut self, cx: &mut Cx, key: u32, result: ImageResult) {
         if let Some(flight) = self.flights.remove(key) {
             self.note(cx, &flight, &result);
-            cx.finished.push((flight.ticket, result));
+            match flight.ticket.id {
+                Ticket::LAST => self.flushed_last(cx, &result),
+                _ => cx.finished.push((flight.ticket, result)),
+            }
         }
         // In their order, and each held back only by those before it.
         for (ticket, op) in std::mem::take(&mut self.held) {

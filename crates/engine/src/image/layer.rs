@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sterna_core::durability::{Loss, Server};
+use sterna_core::durability::{Keeper, Loss};
 use sterna_core::{DiskId, Nanos};
 
 use super::{
@@ -76,8 +76,8 @@ impl<L: Layer + 'static, F: FnOnce() -> L + Send> Opened for OpenedUnder<F> {
         self.inner.size()
     }
 
-    fn server(&self) -> Option<Server> {
-        self.inner.server()
+    fn keeper(&self) -> Option<Keeper> {
+        self.inner.keeper()
     }
 
     fn keep(&mut self, line: Line) {

@@ -40,7 +40,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_core::durability::{Loss, Server};
+use sterna_core::durability::{Keeper, Loss};
 use sterna_core::qos::Cost;
 use sterna_core::{ByteRange, DiskId, Nanos};
 
@@ -140,7 +140,15 @@ impl Ticket {
     /// Of no operation: an image's `has_forgotten`, `has_gone_back`, `another_since` or
     /// `is_in_reach` has changed.
     pub(crate) const NEWS: u64 = u64::MAX;
+    /// Of an image's last flush, which nobody is answered.
+    const LAST: u64 = Self::NEWS - 1;
 }
+
+/// The tag of the timer of an image's last flush: beyond all connections, and no layer's.
+const LEAVING: u32 = 1 << 16;
+/// How long storage may take for the last flush. It must fit into the time that a daemon
+/// takes to end, with what is still under way before.
+const LEAVE_WITHIN: Nanos = Nanos::from_secs(4);
 
 /// An operation on an image.
 #[derive(Clone, Debug)]
@@ -352,8 +360,8 @@ pub(crate) trait Opened: Send {
     /// Its size in bytes.
     fn size(&self) -> u64;
 
-    /// The server that it is on, if it is no file.
-    fn server(&self) -> Option<Server> {
+    /// Who keeps what is written to it, as far as that is known again.
+    fn keeper(&self) -> Option<Keeper> {
         None
     }
 

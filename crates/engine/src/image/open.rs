@@ -12,6 +12,8 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use sterna_core::mirror::Storage;
+
 use super::OpenError;
 use super::claim::{ClaimError, Holder, ImageClaim};
 use super::file_system::{
@@ -19,7 +21,9 @@ use super::file_system::{
 };
 use super::identity::{FileIdentity, HeldFile};
 use super::lock::{self, Lock};
+use crate::account::Line;
 use crate::io::{Crew, Stored};
+use crate::origin;
 
 /// Where the kernel does not say it (before 6.1), or says too little, direct I/O of regular
 /// files is held to a page: every device takes that.
@@ -31,6 +35,10 @@ const LINK: &str = "it is a symbolic link, and an image must be a regular file; 
 
 /// The descriptors of an image, and what they need.
 pub(super) struct Files {
+    /// Where the file is stored.
+    pub(super) storage: Storage,
+    /// The image's line in its disk's account.
+    pub(super) line: Option<Line>,
     /// Of a device: `buffered` is a descriptor of this.
     pub(super) claim: Option<ImageClaim>,
     pub(super) buffered: Stored,
@@ -98,6 +106,7 @@ pub(super) fn open(
     for file in [&seek].into_iter().chain(&direct) {
         lock::hold(file);
     }
+    let storage = origin::storage_of(&seek);
     let (align, whole) = multiples(direct.as_ref(), kind.is_block_device());
     // A device has no server by itself; what the kernel cannot start on one at once (its
     // queue is full), it says.
@@ -108,6 +117,8 @@ pub(super) fn open(
     let seek = Arc::new(stored(seek));
     let held = HeldFile::new(path, Arc::clone(&seek)).map_err(failed)?;
     Ok(Files {
+        storage,
+        line: None,
         claim,
         buffered: stored(buffered),
         direct: direct.filter(|_| align > 0).map(stored),

@@ -9,14 +9,9 @@
 use sterna_core::durability::Durability;
 use sterna_nbd::TransmissionFlags;
 
+use super::NbdImage;
 use super::flight::Flight;
-use super::{LEAVE_WITHIN, NbdImage};
-use crate::image::{Cx, Image, ImageOp, Ticket, token};
-
-/// The ticket of the last flush.
-pub(super) const LAST: u64 = Ticket::NEWS - 1;
-/// The tag of its timer: beyond all connections, and no layer's.
-pub(super) const TIMER: u32 = 1 << 16;
+use crate::image::{Cx, Image, ImageOp, LEAVE_WITHIN, LEAVING, Ticket, token};
 
 impl NbdImage {
     /// Has the line say what is so.
@@ -41,8 +36,8 @@ impl NbdImage {
             self.close_line();
         } else if self.durability.has_unflushed() {
             let at = cx.now.plus(LEAVE_WITHIN);
-            self.leaving.set(&mut cx.timers, Some(at), token(self.id, TIMER));
-            let ticket = Ticket { disk: self.id.disk, id: LAST };
+            self.leaving.set(&mut cx.timers, Some(at), token(self.id, LEAVING));
+            let ticket = Ticket { disk: self.id.disk, id: Ticket::LAST };
             let key = self.flights.insert(Flight::new(ticket, ImageOp::Flush));
             self.advance(cx, key);
             self.pump(cx);
@@ -66,9 +61,9 @@ impl NbdImage {
 
     /// An operation has ended. Says whether somebody is to be answered.
     pub(super) fn is_asked_for(&mut self, cx: &mut Cx, ticket: Ticket) -> bool {
-        if ticket.id == LAST {
-            self.leaving.set(&mut cx.timers, None, token(self.id, TIMER));
+        if ticket.id == Ticket::LAST {
+            self.leaving.set(&mut cx.timers, None, token(self.id, LEAVING));
         }
-        ticket.id != LAST
+        ticket.id != Ticket::LAST
     }
 }

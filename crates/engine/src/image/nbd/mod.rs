@@ -70,7 +70,7 @@ use sterna_core::durability::{Durability, Loss, Witnesses};
 use sterna_core::{ByteRange, DiskId, Nanos};
 use sterna_nbd::{TransmissionFlags, Uri};
 
-use super::{Cx, Done, Image, ImageInfo, ImageOp, Ticket, token};
+use super::{Cx, Done, Image, ImageInfo, ImageOp, LEAVING, Ticket, token};
 use crate::account::Line;
 use crate::buffer::Slice;
 use crate::io::{Completion, Crew, Errno, Fd, ImageId, Op};
@@ -100,10 +100,6 @@ const STAY_AWAY: u32 = 3;
 const VIOLATIONS_MAX: u32 = 5;
 /// Requests in a message. More would leave the other connections idle.
 const BATCH: usize = 32;
-
-/// How long a server may take for the last flush. It must fit into the time that a daemon
-/// takes to end, with what is still under way before.
-const LEAVE_WITHIN: Nanos = Nanos::from_secs(4);
 
 /// The kinds of operations of a connection, in the low bits of a token's tag.
 const RECV: u32 = 0;
@@ -341,7 +337,7 @@ impl Image for NbdImage {
     }
 
     fn timer(&mut self, cx: &mut Cx, tag: u32) {
-        if tag == leave::TIMER {
+        if tag == LEAVING {
             return self.leave_as_it_is(cx);
         }
         let at = tag as usize;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sterna_core::DiskId;
-use sterna_core::durability::{Server, Witnesses};
+use sterna_core::durability::{Keeper, Witnesses};
 use sterna_nbd::{TransmissionFlags, Uri};
 
 use super::connect::{self, Connected};
@@ -68,10 +68,11 @@ impl Opened for OpenedNbd {
         self.connected.negotiated.session.size
     }
 
-    fn server(&self) -> Option<Server> {
+    fn keeper(&self) -> Option<Keeper> {
         let flags = self.connected.negotiated.session.flags;
         let address = account::address(&self.uri.to_string());
-        Some(Server { address, shares: flags.has(TransmissionFlags::CAN_MULTI_CONN) })
+        let shares = flags.has(TransmissionFlags::CAN_MULTI_CONN);
+        Some(Keeper::Server { address, shares })
     }
 
     fn keep(&mut self, line: Line) {
