@@ -89,6 +89,12 @@ pub(crate) fn fills(disk: u64, place: Option<u64>) -> bool {
     place.is_some_and(|place| trailer::offset(place, disk).is_none())
 }
 
+/// The same of a disk and its datastore; if that is not open, nobody knows.
+pub(crate) fn fills_its_place(disk: &DiskRecord, on: Option<&DatastoreHandle>) -> bool {
+    let place = on.and_then(|on| on.get().ok());
+    fills(disk.size, place.and_then(|place| place.size_at_opening()))
+}
+
 impl Storage {
     /// Refuses a disk whose place holds another disk, or nothing of what the disk held. Says
     /// whether its content proves that it is the disk's.
