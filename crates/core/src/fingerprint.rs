@@ -245,6 +245,18 @@ impl Fingerprint {
         read >= FEWEST && equal * 2 > read
     }
 
+    /// The same of a place of which only a part could be read in time: enough beyond the
+    /// beginning, and it holds nothing by which one of `others` would be known.
+    pub fn is_proven_by_a_part<'a>(
+        &self,
+        mut others: impl Iterator<Item = &'a Fingerprint>,
+        holds: impl Fn(u64) -> Option<u32>,
+    ) -> bool {
+        let (read, equal) = tally(self.anywhere(), &holds);
+        let is_enough = read >= FEWEST && equal * 2 > read;
+        is_enough && self.is_proven(&holds) && !others.any(|it| it.fits(&holds))
+    }
+
     /// Whether a place holds what `other` holds wherever the two differ, and nowhere what
     /// this one holds, and the disk's clients cannot have written that: the two halves of a
     /// mirror that a guest makes change alike.

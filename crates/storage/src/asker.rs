@@ -24,9 +24,17 @@ pub struct Asker {
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// Since when a question is open, if one is.
-    open: Mutex<Option<Instant>>,
+    /// The question that is open, if one is.
+    open: Mutex<Option<Open>>,
     closed: Condvar,
+}
+
+/// A question that is open.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    since: Instant,
+    /// So long it may be.
+    limit: Duration,
 }
 
 impl Turn {
@@ -34,8 +42,9 @@ impl Turn {
     fn begin(&self, limit: Duration, patience: Patience<'_>) -> bool {
         let grace = Instant::now() + patience.grace;
         let mut open = lock(&self.open);
-        while let Some(since) = *open {
-            let until = grace.max(since + limit);
+        while let Some(earlier) = *open {
+            let its = if patience.is_in_turn { earlier.limit } else { Duration::ZERO };
+            let until = grace.max(earlier.since + limit.max(its));
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || patience.is_over() {
                 return false;
@@ -45,7 +54,7 @@ impl Turn {
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        *open = Some(Instant::now());
+        *open = Some(Open { since: Instant::now(), limit });
         true
     }
 
@@ -60,6 +69,8 @@ impl Turn {
 struct Patience<'a> {
     /// So long in any case: an earlier one that has had its time may be just ending.
     grace: Duration,
+    /// And until an earlier one has had its own time, if that is longer than this one's.
+    is_in_turn: bool,
     /// Not if nobody wants to know any more.
     over: Option<&'a AtomicBool>,
 }
@@ -112,7 +123,7 @@ impl<T> Asked<T> {
 impl Asker {
     /// For how long the open question has been open, if there is one.
     pub(crate) fn open_for(&self) -> Option<Duration> {
-        lock(&self.turn.open).map(|since| since.elapsed())
+        lock(&self.turn.open).map(|open| open.since.elapsed())
     }
 
     /// Asks `question`, which has until `limit` for its answer, unless an earlier
@@ -126,15 +137,16 @@ impl Asker {
         self.ask_with(limit, Patience::default(), question)
     }
 
-    /// The same, once an earlier one that is just ending has ended; unless it is `over` before
-    /// its turn comes.
+    /// The same, once an earlier one that has its time still, or is just ending, has ended;
+    /// unless it is `over` before its turn comes.
     pub(crate) fn ask_in_turn<T: Send + 'static>(
         &self,
         limit: Duration,
         over: Option<&AtomicBool>,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Asked<T> {
-        self.ask_with(limit, Patience { grace: GLANCE, over }, question)
+        let patience = Patience { grace: GLANCE, is_in_turn: true, over };
+        self.ask_with(limit, patience, question)
     }
 
     fn ask_with<T: Send + 'static>(
@@ -215,11 +227,29 @@ mod tests {
         let (release, held) = mpsc::channel::<()>();
         assert_eq!(asker.ask(SHORT, move || held.recv().is_ok()).answer(), None);
         assert!(asker.open_for().is_some_and(|span| span >= SHORT));
+        let begun = Instant::now();
         assert_eq!(asker.ask_in_turn(SHORT, None, || 1).answer(), None, "it goes on");
+        assert!(begun.elapsed() >= GLANCE, "it might have been just ending");
         let over = AtomicBool::new(true);
         assert_eq!(asker.ask_in_turn(LONG, Some(&over), || 2).answer(), None);
         drop(release);
         assert_eq!(asker.ask_in_turn(LONG, None, || 3).answer(), Some(3));
+    }
+
+    #[test]
+    fn a_question_that_has_its_time_still_is_waited_for_by_who_asks_in_turn() {
+        let asker = Asker::default();
+        let (release, held) = mpsc::channel::<()>();
+        let first = asker.ask(LONG, move || held.recv().is_err());
+        let (asked, was_asked) = mpsc::channel();
+        thread::scope(|scope| {
+            // Its own time is shorter.
+            scope.spawn(|| drop(asker.ask_in_turn(SHORT, None, move || asked.send(()))));
+            thread::sleep(GLANCE * 3);
+            drop(release);
+            assert_eq!(was_asked.recv_timeout(LONG), Ok(()));
+        });
+        assert_eq!(first.answer(), Some(true));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use sterna_engine::sidecar::{Beside, Role};
 use sterna_state::DiskRecord;
 
 use crate::Storage;
-use crate::handle::DatastoreHandle;
+use crate::handle::{Answer, DatastoreHandle};
 use crate::newer::no_thread;
 
 /// How long a datastore may take to say what one sidecar says.
@@ -69,8 +69,10 @@ impl Storage {
             let answer = told.answer();
             let Some(told) = answer.told() else {
                 // If the disk is served, its sidecar is changed, and says nothing any more; and
-                // whoever's file it is may lose it.
-                if is_here || handle.get().is_ok() {
+                // whoever's file it is may lose it. Only one that cannot be opened is left out:
+                // one that is still being opened will tell.
+                let is_away = matches!(answer, Answer::Failed) && handle.get().is_err();
+                if is_here || !is_away {
                     return Err(is_silent(disk, handle));
                 }
                 continue;
@@ -115,11 +117,23 @@ fn still(
 
 fn is_silent(disk: &DiskRecord, on: &DatastoreHandle) -> Error {
     let (name, datastore) = (&disk.name, on.name());
+    let tells = match on.cannot_tell() {
+        Some(problem) => format!("cannot tell what images it has ({problem})"),
+        None => "does not tell in time what images it has".into(),
+    };
     let message = format!(
-        "datastore {datastore} does not tell in time what images it has: Sterna does not know \
-         yet whether the file of disk {name} is another disk's"
+        "datastore {datastore} {tells}: Sterna does not know yet whether the file of disk \
+         {name} is another disk's"
     );
-    Error::unavailable(message).hint("Sterna tries again every few seconds")
+    let or_remove = match disk.datastore == datastore {
+        true => String::new(),
+        false => {
+            format!(", or, if no disk is there, `sterna datastore remove {datastore}`")
+        }
+    };
+    Error::unavailable(message).hint(format!(
+        "repair datastore {datastore}{or_remove}; Sterna tries again every few seconds"
+    ))
 }
 
 fn is_exchanged(disk: &DiskRecord, on: &DatastoreHandle, owner: &str) -> Error {
@@ -137,7 +151,63 @@ fn is_exchanged(disk: &DiskRecord, on: &DatastoreHandle, owner: &str) -> Error {
 mod tests {
     use std::fs;
 
+    use sterna_core::DiskId;
+    use sterna_engine::datastore::Provision;
+    use sterna_engine::sidecar::Identity;
+    use sterna_os::lock;
+
+    use crate::disks::identity;
     use crate::stage::Stage;
+
+    use super::*;
+
+    /// The disk `x`, whose file and that of a disk `y` of another datastore were exchanged.
+    fn exchanged() -> (Stage, DiskRecord) {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 1);
+        let x = identity(&disk, 1, Role::Active);
+        let y = Identity { id: DiskId(8), name: "y".into(), ..x };
+        let there = stage.handle("there").get().unwrap();
+        there.create_image(&y, Provision::Thin).unwrap();
+        let file = |datastore: &str, name: &str| stage.directory(datastore).join(name);
+        let (x, y) = (file("here", "x.raw"), file("there", "y.raw"));
+        let aside = file("here", "aside");
+        for (from, to) in [(&x, &aside), (&y, &x), (&aside, &y)] {
+            fs::rename(from, to).unwrap();
+        }
+        (stage, disk)
+    }
+
+    #[test]
+    fn a_disk_waits_for_a_datastore_that_is_still_being_opened() {
+        let (stage, disk) = exchanged();
+        let here = stage.handle("here");
+        let there = stage.storage.new_handle(stage.handle("there").record().clone());
+        lock(&stage.storage.handles).insert("there".into(), there.clone());
+        let check = || stage.storage.check_is_its_file(&disk, &here).unwrap_err();
+        let opening = there.opens();
+        assert!(check().message.contains("does not tell in time"));
+        drop(opening);
+        // It tells on from where it was.
+        let until = std::time::Instant::now() + TELLING * 3;
+        while check().code == sterna_api::ErrorCode::Unavailable {
+            assert!(std::time::Instant::now() < until, "{:?}", check());
+        }
+        assert!(check().message.contains("that of disk y"), "{:?}", check());
+    }
+
+    #[test]
+    fn a_disk_that_waits_for_a_datastore_that_cannot_be_read_says_why() {
+        let (stage, disk) = exchanged();
+        let check = || stage.storage.check_is_its_file(&disk, &stage.handle("here"));
+        fs::remove_file(stage.directory("there").join("y.raw.sterna")).unwrap();
+        check().unwrap();
+        stage.handle("there").says_something_else();
+        fs::create_dir(stage.directory("there").join("y.raw.sterna")).unwrap();
+        let refused = check().unwrap_err();
+        assert!(refused.message.contains("y.raw.sterna"), "{refused:?}");
+        assert!(refused.hint.contains("sterna datastore remove there"), "{refused:?}");
+    }
 
     #[test]
     fn a_disk_is_not_served_from_an_image_that_it_has_left() {

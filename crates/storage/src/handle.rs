@@ -264,6 +264,12 @@ impl DatastoreHandle {
         }
     }
 
+    /// It is being opened for as long as this is kept.
+    #[cfg(test)]
+    pub(crate) fn opens(&self) -> std::sync::MutexGuard<'_, ()> {
+        lock(&self.opening)
+    }
+
     /// A device or an export says what it is before anybody uses it.
     fn has_opened(&self, datastore: &Arc<Datastore>) {
         if self.is_shared() {

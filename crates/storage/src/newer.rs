@@ -20,12 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::sidecar::Role;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
 use crate::asker::Asked;
-use crate::fingerprints::fills;
+use crate::fingerprints::fills_its_place;
 use crate::handle::{DatastoreHandle, Told};
 
 /// How long one image may take to tell: clients wait for the disk.
@@ -52,7 +51,8 @@ impl Storage {
     ) -> Result<()> {
         let of_copy =
             |on: &DatastoreHandle| copy.filter(|copy| copy.place.datastore == on.name());
-        let fills = fills(disk.size, on.get()?.size_at_opening());
+        on.get()?;
+        let fills = fills_its_place(disk, Some(on));
         let mut others = self.all_handles();
         others.retain(|it| it.name() != disk.datastore);
         // All at once: several may be silent.
@@ -66,7 +66,7 @@ impl Storage {
                     Some(copy) => copy.place.image.clone(),
                     None => newer_file(&other, told, disk, fills)?,
                 };
-                let asked = ask(&other, disk, file);
+                let asked = ask(&other, disk, file, fills);
                 Some((other, asked))
             })
             .collect();
@@ -79,7 +79,12 @@ impl Storage {
             let copy = of_copy(&other);
             let generation = match asked.answer() {
                 Some(Says::Generation(generation)) => generation,
-                Some(Says::No) => continue,
+                Some(Says::No) if copy.is_some() => continue,
+                // It was told a while ago, and another image may be newer, too.
+                Some(Says::No) => {
+                    other.says_something_else();
+                    return Err(has_changed(&other));
+                }
                 // A copy's datastore may be away, and what it had told is not known.
                 Some(Says::Unreadable) | None if copy.is_some() => continue,
                 Some(Says::Unreadable) | None => return Err(is_silent(&other)),
@@ -125,30 +130,21 @@ pub(crate) enum Says {
     Unreadable,
 }
 
-impl Says {
-    /// What the image of that file says to a disk. Blocks.
-    fn to(disk: &DiskRecord, on: &DatastoreHandle, file: &str) -> Says {
-        match on.says(file, disk.size) {
-            // A copy that was not finished is nobody's truth.
-            Ok(Some(says)) if says.id == disk.id && says.role == Role::Active => {
-                Says::Generation(says.generation)
-            }
-            Ok(_) => Says::No,
-            Err(_) => Says::Unreadable,
-        }
-    }
-}
-
-/// Asks a datastore what the image of that file says to the disk.
+/// Asks a datastore what the image of that file says to a disk, which `fills` its own place or
+/// not: the same as it has told of all its images, of this one, as it is now.
 pub(crate) fn ask(
     other: &Arc<DatastoreHandle>,
     disk: &DiskRecord,
     file: String,
+    fills: bool,
 ) -> Asked<Says> {
-    let (disk, there) = (disk.clone(), other.clone());
-    other.visits.sidecar.ask(TELLING, move || match there.open() {
-        Ok(_) => Says::to(&disk, &there, &file),
-        Err(_) => Says::Unreadable,
+    let (disk, there) = (disk.id, other.clone());
+    other.visits.sidecar.ask(TELLING, move || {
+        match there.generation_now(disk, &file, fills) {
+            Ok(Some(generation)) => Says::Generation(generation),
+            Ok(None) => Says::No,
+            Err(_) => Says::Unreadable,
+        }
     })
 }
 
@@ -160,6 +156,16 @@ fn is_silent(on: &DatastoreHandle) -> Error {
     );
     Error::unavailable(message)
         .hint("repair the datastore; Sterna tries again every few seconds")
+}
+
+/// What it told of a newer image is not so any more, so nobody knows what it has.
+fn has_changed(on: &DatastoreHandle) -> Error {
+    let message = format!(
+        "datastore {} had a newer image of the disk, and has not any more: Sterna looks again \
+         what images it has",
+        on.name()
+    );
+    Error::unavailable(message).hint("wait: Sterna tries again every few seconds")
 }
 
 /// Nobody could be asked. The datastores may be in the best of order, so the disk waits.
@@ -191,4 +197,38 @@ fn is_older(
         "restore the newest state directory; if there is none, {first}`sterna disk remove \
          {name} --keep-image`, then `sterna disk recover`"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use sterna_api::ErrorCode;
+    use sterna_engine::datastore::Provision;
+    use sterna_engine::sidecar::{Identity, Role};
+
+    use crate::disks::identity;
+    use crate::stage::Stage;
+
+    #[test]
+    fn a_disk_is_older_than_the_next_image_if_the_newest_is_gone() {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 3);
+        let there = stage.handle("there").get().unwrap();
+        for (name, generation) in [("seven", 7), ("five", 5)] {
+            let says = identity(&disk, generation, Role::Active);
+            let says = Identity { name: name.into(), ..says };
+            there.create_image(&says, Provision::Thin).unwrap();
+        }
+        let check = || stage.storage.check_is_newest(&disk, &stage.handle("here"), None);
+        let refused = || check().unwrap_err();
+        assert!(refused().message.contains("generation 7"), "{:?}", refused());
+        // Its sidecar stays, which says nothing without it.
+        fs::remove_file(stage.directory("there").join("seven.raw")).unwrap();
+        assert_eq!(refused().code, ErrorCode::Unavailable);
+        assert!(refused().message.contains("generation 5"), "{:?}", refused());
+        fs::remove_file(stage.directory("there").join("five.raw")).unwrap();
+        assert_eq!(refused().code, ErrorCode::Unavailable);
+        check().unwrap();
+    }
 }

@@ -304,7 +304,7 @@ pub(crate) fn visit<T: Send + 'static>(
     work: impl FnOnce(Option<Visit>) -> T + Send + 'static,
 ) -> Result<T> {
     let asked = to.ask_visit(store, ASKING, None, work);
-    asked.answer().ok_or_else(|| silent(to, ASKING))?.map_err(|error| to.refused(&error))
+    asked.answer().ok_or_else(|| hangs(to, ASKING))?.map_err(|error| to.refused(&error))
 }
 
 /// The same of a visit that only reads, within `limit`; it is left behind when the daemon
@@ -319,8 +319,13 @@ pub(crate) fn read_at<T: Send + 'static>(
     match asked.answer_unless(to.ending()) {
         Some(done) => done.map_err(|error| to.refused(&error)),
         None if to.ending().load(Ordering::Relaxed) => Err(ends()),
-        None => Err(silent(to, limit)),
+        None => Err(hangs(to, limit)),
     }
+}
+
+/// A visit has had its time, or an earlier one that goes on.
+fn hangs(to: &DatastoreHandle, limit: Duration) -> Error {
+    silent(to, to.visits.open_for().unwrap_or(limit))
 }
 
 /// Nothing is compared any more.

@@ -3,7 +3,10 @@
 //! Before a disk is served, Sterna asks the other datastores for a newer image of it (`newer`),
 //! and goes on without those that do not answer in time. They are asked again when they do:
 //! it is too late to refuse the disk then, as clients use it, but people are told that the disk
-//! may be an older one. A warning lasts for as long as the image says so.
+//! may be an older one. A warning lasts for as long as the image is there and says so.
+//!
+//! If not all that a datastore has can be read, what it tells counts, and it is asked again after
+//! a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,8 +17,9 @@ use sterna_os::lock;
 use sterna_state::{DiskRecord, Place};
 
 use crate::Storage;
-use crate::fingerprints::fills;
-use crate::handle::{Answer, DatastoreHandle};
+use crate::disks::place_of;
+use crate::fingerprints::fills_its_place;
+use crate::handle::DatastoreHandle;
 use crate::newer::{Says, ask};
 
 /// What is known of rivals: of disks that are not served, too, as one that is refused or being
@@ -43,24 +47,24 @@ impl Storage {
             self.forget_rivals(on, &self.store.disks()?);
         }
         let Some(round) = on.rounds.due() else { return Ok(()) };
-        let Answer::All(told) = on.ask_sidecars().answer() else { return Ok(()) };
+        let answer = on.ask_sidecars().answer();
+        let Some(told) = answer.told() else { return Ok(()) };
         // After the sidecars were read: a move that has ended since raised the disk's
         // generation. One that is under way looks after its copy itself.
         let (disks, moves) = (self.store.disks()?, self.store.open_migrations()?);
         let is_copy = |disk: DiskId| {
             moves.iter().any(|it| it.disk == disk && it.to.datastore == on.name())
         };
+        let mut is_so = true;
         for disk in disks {
             let is_elsewhere = disk.datastore != on.name() && !is_copy(disk.id);
-            let place = self.handle(&disk.datastore).and_then(|place| place.get());
-            let size = place.ok().and_then(|place| place.size_at_opening());
-            let newer = told.newer(&disk, fills(disk.size, size));
+            let newer = told.newer(&disk, self.fills(&disk));
             let Some((generation, file)) = newer.filter(|_| is_elsewhere) else {
                 continue;
             };
             let place = Place { datastore: on.name().into(), image: file.into() };
             let rival = Rival { place, generation };
-            if is_newer(on, &disk, &rival) {
+            if self.is_newer(on, &disk, &rival) {
                 tracing::error!(
                     disk = disk.name,
                     datastore = on.name(),
@@ -68,10 +72,39 @@ impl Storage {
                     "there is a newer image of a disk than the state knows"
                 );
                 lock(&self.rivals.found).insert(disk.id, rival);
+            } else {
+                is_so = false;
             }
         }
-        on.rounds.is_answered(round);
+        if !is_so {
+            // It was told a while ago, and another image may be newer, too.
+            on.says_something_else();
+        } else if answer.is_all() {
+            on.rounds.is_answered(round);
+        } else if on.cannot_tell().is_some() {
+            on.rounds.is_put_off();
+        }
         Ok(())
+    }
+
+    fn fills(&self, disk: &DiskRecord) -> bool {
+        fills_its_place(disk, self.handle(&disk.datastore).ok().as_deref())
+    }
+
+    /// Whether an image still calls itself newer than the disk. If that is not told in time, it
+    /// did.
+    fn is_newer(
+        &self,
+        on: &Arc<DatastoreHandle>,
+        disk: &DiskRecord,
+        rival: &Rival,
+    ) -> bool {
+        let asked = ask(on, disk, rival.place.image.clone(), self.fills(disk));
+        match asked.answer() {
+            Some(Says::Generation(generation)) => generation > disk.generation,
+            Some(Says::No) => false,
+            Some(Says::Unreadable) | None => true,
+        }
     }
 
     /// Forgets what does not call itself newer any more, and what was on a datastore that was
@@ -83,7 +116,8 @@ impl Storage {
             let there = &rival.place.datastore;
             let is_here = there == on.name();
             let is_gone = self.handle(there).is_err();
-            if is_gone || disk.is_none_or(|disk| is_here && !is_newer(on, disk, &rival)) {
+            let is_over = |disk| is_here && !self.is_newer(on, disk, &rival);
+            if is_gone || disk.is_none_or(is_over) {
                 lock(&self.rivals.found).remove(&id);
             }
         }
@@ -96,43 +130,102 @@ impl Storage {
         let tell = |disk: &DiskRecord| {
             let rival = found.get(&disk.id)?;
             let is_served = self.problem_of(disk.id).is_none();
+            let Place { datastore, image } = &rival.place;
+            let place = match self.handle(datastore) {
+                Ok(there) => place_of(&there.record().location, image),
+                Err(_) => image.clone(),
+            };
             (is_served && rival.generation > disk.generation)
-                .then(|| warning(disk, rival))
+                .then(|| warning(disk, rival, &place))
         };
         disks.iter().filter_map(tell).collect()
     }
 }
 
-/// Whether an image still calls itself newer than the disk. If that is not told in time, it did.
-fn is_newer(on: &Arc<DatastoreHandle>, disk: &DiskRecord, rival: &Rival) -> bool {
-    match ask(on, disk, rival.place.image.clone()).answer() {
-        Some(Says::Generation(generation)) => generation > disk.generation,
-        Some(Says::No) => false,
-        Some(Says::Unreadable) | None => true,
-    }
-}
-
-fn warning(disk: &DiskRecord, rival: &Rival) -> Warning {
+fn warning(disk: &DiskRecord, rival: &Rival, place: &str) -> Warning {
     let DiskRecord { name, datastore, generation, .. } = disk;
     let (there, image) = (&rival.place.datastore, &rival.place.image);
     let message = format!(
         "the disk is served from datastore {datastore} (generation {generation}), and \
          datastore {there}, which had not told this yet when the disk was brought up, has a newer \
-         image of it ({image}, generation {}): the state directory is older than the disk",
+         image of it ({place}, generation {}): the state directory is older than the disk",
         rival.generation
     );
+    // Of a device or an export, no command removes an image that nobody has.
+    let remove = match image.is_empty() {
+        true => {
+            format!("`sterna datastore remove {there}`: Sterna then leaves {place} alone")
+        }
+        false => format!("remove {image} and {image}.sterna on {there} by hand"),
+    };
     let hint = format!(
         "stop the clients of {name} and restore the newest state directory; if there is none, \
          decide which image is right: for the newer one `sterna disk remove {name} \
-         --keep-image`, then `sterna disk recover`; for the one that is served, remove {image} \
-         on {there} by hand"
+         --keep-image`, then `sterna disk recover`; for the one that is served, {remove}"
     );
     Warning { about: format!("disk {name}"), message, hint }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::*;
     use crate::stage::Stage;
+
+    #[test]
+    fn a_warning_ends_when_the_newer_image_is_gone_though_its_sidecar_stays() {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 1);
+        stage.image_of_x("there", 5);
+        stage.is_served(&disk);
+        let rivals = || {
+            stage.storage.look_for_rivals(&stage.handle("there")).unwrap();
+            stage.storage.rivals(std::slice::from_ref(&disk))
+        };
+        let image = stage.directory("there").join("x.raw");
+        let warned = rivals();
+        assert!(warned[0].message.contains(&image.display().to_string()), "{warned:?}");
+        assert!(warned[0].hint.contains("x.raw.sterna"), "{warned:?}");
+        fs::remove_file(image).unwrap();
+        assert!(rivals().is_empty());
+    }
+
+    #[test]
+    fn a_newer_image_on_a_device_is_told_by_its_place() {
+        let stage = Stage::with(&["here"]);
+        let disk = stage.disk_x("here", 1);
+        let place = Place { datastore: "lun".into(), image: String::new() };
+        let warned = warning(&disk, &Rival { place, generation: 5 }, "/dev/lun");
+        assert!(warned.message.contains("(/dev/lun, generation 5)"), "{warned:?}");
+        assert!(warned.hint.contains("sterna datastore remove lun"), "{warned:?}");
+    }
+
+    #[test]
+    fn a_newer_image_is_told_of_also_if_another_sidecar_cannot_be_read() {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 1);
+        stage.image_of_x("there", 5);
+        let unreadable = stage.directory("there").join("z.raw.sterna");
+        fs::create_dir(&unreadable).unwrap();
+        stage.is_served(&disk);
+        stage.storage.look_for_rivals(&stage.handle("there")).unwrap();
+        assert_eq!(stage.storage.rivals(std::slice::from_ref(&disk)).len(), 1);
+    }
+
+    #[test]
+    fn a_newer_image_that_is_gone_when_it_is_looked_at_does_not_hide_the_next() {
+        let stage = Stage::with(&["here", "there"]);
+        stage.disk_x("here", 1);
+        stage.image_of_x("there", 5);
+        let there = stage.handle("there");
+        assert!(there.ask_sidecars().answer().is_all());
+        fs::remove_file(stage.directory("there").join("x.raw")).unwrap();
+        stage.storage.look_for_rivals(&there).unwrap();
+        assert!(there.rounds.due().is_some());
+        stage.storage.look_for_rivals(&there).unwrap();
+        assert!(there.rounds.due().is_none());
+    }
 
     #[test]
     fn a_newer_image_that_was_found_before_its_disk_was_served_is_told_of_afterwards() {

@@ -162,6 +162,24 @@ fn where_all_is_there_nobody_else_need_be_known() {
 }
 
 #[test]
+fn a_part_of_a_slow_place_proves_it_unless_another_disk_is_known_by_that_part() {
+    let (one, two) = (taken(SIZE, |_| 1), taken(SIZE, |_| 2));
+    // As far as it was read in time.
+    let first = |count: usize, byte: u8| {
+        let read: Vec<u64> = one.marks.iter().take(count).map(|it| it.at).collect();
+        move |at| read.contains(&at).then(|| checksum(&[byte; STRETCH as usize]))
+    };
+    let proves =
+        |count, byte| one.is_proven_by_a_part([&two].into_iter(), first(count, byte));
+    assert!(proves(BEGINNING + FEWEST, 1) && proves(MARKS - 1, 1));
+    assert!(!proves(BEGINNING + FEWEST - 1, 1), "file systems of one kind begin alike");
+    assert!(!proves(MARKS - 1, 2));
+    // A clone may differ in what was not read.
+    let clone = Fingerprint { data: 1, ..one.clone() };
+    assert!(!one.is_proven_by_a_part([&clone].into_iter(), first(MARKS - 1, 1)));
+}
+
+#[test]
 fn what_cannot_be_read_says_nothing() {
     let own = Fingerprint { is_complete: true, ..taken(SIZE, |_| 1) };
     assert_eq!(whose(&own, nobody(), |_| None), Whose::Unknown);

@@ -262,7 +262,7 @@ impl Directory {
     ///
     /// If the directory has few entries, it is listed before any sidecar is read: then none is
     /// looked for that is not there. If listing takes long or fails, the sidecars of `first` are
-    /// told all the same.
+    /// told all the same; and if one cannot be read, all others are.
     pub(super) fn sidecars(
         &self,
         first: &BTreeSet<String>,
@@ -273,11 +273,16 @@ impl Directory {
             let (names, is_all) = begin_listing(&mut listing, each)?;
             Ok((listing, names, is_all))
         });
-        let mut tell = |file: &String| each(self.found_sidecar(file));
+        let mut read = Ok(());
+        let mut tell = |file: &String| match self.found_sidecar(file) {
+            Ok(found) => each(found),
+            // It may be any disk's.
+            Err(error) => read = Err(error),
+        };
         if let Ok((_, names, true)) = &begun {
             first.intersection(names).for_each(&mut tell);
             names.difference(first).for_each(tell);
-            return Ok(());
+            return read;
         }
         first.iter().for_each(&mut tell);
         let (listing, names, _) = begun.map_err(failed("list", &self.path))?;
@@ -289,15 +294,28 @@ impl Directory {
                 .filter(|file| !first.contains(*file))
                 .for_each(&mut tell);
         }
-        Ok(())
+        read
     }
 
-    /// The sidecar of that image file, if it can be read.
-    fn found_sidecar(&self, file: &str) -> Option<FoundSidecar> {
-        let path = self.path.join(format!("{file}{SIDECAR_SUFFIX}"));
-        let Record { identity, beside, .. } = sidecar::file::read_all(&path).ok()?.record;
-        let has_image = is_file(&self.path.join(file));
-        Some(FoundSidecar { file: file.into(), identity, beside, has_image })
+    /// The sidecar of that image file; nothing if there is none, or it says nothing.
+    pub(super) fn found_sidecar(
+        &self,
+        file: &str,
+    ) -> Result<Option<FoundSidecar>, DatastoreError> {
+        let path = self.path.join(file);
+        let said = sidecar::file::read_all(&sidecar_path(&path));
+        let Record { identity, beside, .. } =
+            match said.map_err(sidecar_failed(path.display())) {
+                Ok(said) => said.record,
+                Err(error) if error.says_no_sidecar() => return Ok(None),
+                Err(error) => return Err(error),
+            };
+        let has_image = match path.symlink_metadata() {
+            Ok(found) => found.is_file(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(failed("find", &path)(error)),
+        };
+        Ok(Some(FoundSidecar { file: file.into(), identity, beside, has_image }))
     }
 
     pub(super) fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {

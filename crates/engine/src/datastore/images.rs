@@ -188,25 +188,30 @@ impl Datastore {
         Ok(vec![FoundImage { file: String::new(), image: medium.image(), identity }])
     }
 
-    /// Gives `each` of the sidecars that are there and can be read, with and without their
-    /// images; those of the image files `first` come first. `each` gets nothing whenever the
-    /// datastore has answered, and that did not tell of one.
+    /// Gives `each` of the sidecars of a directory, with and without their images; those of the
+    /// image files `first` come first. `each` gets nothing whenever the datastore has answered,
+    /// and that did not tell of one. If one cannot be read, it is an error once all others are
+    /// told. What a device or an export says: [`Datastore::says_in_use`].
     pub fn sidecars(
         &self,
         first: &BTreeSet<String>,
         each: &mut dyn FnMut(Option<FoundSidecar>),
     ) -> Result<(), DatastoreError> {
-        if let Place::Directory(directory) = &self.place {
-            return directory.sidecars(first, each);
+        match &self.place {
+            Place::Directory(directory) => directory.sidecars(first, each),
+            Place::Medium(_) => Ok(()),
         }
-        let file = String::new();
-        each(self.says_as_a_whole()?.map(|identity| FoundSidecar {
-            file,
-            identity,
-            beside: None,
-            has_image: true,
-        }));
-        Ok(())
+    }
+
+    /// The sidecar of that image file of a directory; nothing if there is none, or it says
+    /// nothing.
+    pub fn found_sidecar(
+        &self,
+        file: &str,
+    ) -> Result<Option<FoundSidecar>, DatastoreError> {
+        let Place::Directory(directory) = &self.place else { return Ok(None) };
+        directory.check()?;
+        directory.found_sidecar(file)
     }
 
     /// What there is in a directory beside marks and sidecars, by name, and how many things

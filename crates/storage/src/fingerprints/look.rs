@@ -29,7 +29,8 @@ pub(super) struct Looked {
     pub(super) whose: Whose<DiskId>,
     /// So much of the disk is there that nobody else need be asked.
     pub(super) is_proven: bool,
-    /// The disk's own stretches could not all be looked at in time.
+    /// The disk's own stretches could not all be looked at in time, and those that could do not
+    /// prove anything.
     pub(super) is_late: bool,
     /// It does not answer.
     pub(super) is_broken: bool,
@@ -89,6 +90,8 @@ impl<R: FnMut(u64) -> Option<u32>> Place<R> {
         let others = others.iter().map(|it| (it.disk, &it.fingerprint));
         let holds = |at| self.seen.get(&at).copied();
         let (is_proven, changed) = (own.is_proven(holds), own.changed_by_others(holds));
+        let known = others.clone().map(|(_, it)| it);
+        let is_late = is_late && !own.is_proven_by_a_part(known, holds);
         let whose = whose(own, others, holds);
         Ok(Looked { whose, is_proven, is_late, is_broken, changed })
     }
@@ -191,6 +194,23 @@ mod tests {
             (!has_ended).then_some(0)
         };
         assert!(Place::new(SIZE, read).look(&own, others).unwrap().is_broken);
+    }
+
+    #[test]
+    fn a_place_that_is_slow_is_known_by_what_could_be_read_in_time() {
+        for (in_time, is_late) in [(60, false), (10, true)] {
+            let own = own();
+            let mut place = Place::new(SIZE, |at| Some(checksum(&bytes(at))));
+            let read = own.marks.iter().take(in_time).map(|it| (it.at, it.sum));
+            place.seen.extend(read);
+            place.until = Instant::now();
+            let looked = place.look(&own, || Ok(Vec::new())).unwrap();
+            assert_eq!(
+                (looked.whose, looked.is_late),
+                (Whose::Own, is_late),
+                "{in_time}"
+            );
+        }
     }
 
     #[test]

@@ -9,11 +9,13 @@
 //! **Failures.** A place that does not answer is asked again after ten minutes, and keeps its
 //! last fingerprint. If the state cannot be written, the next round tries it again. At the
 //! start, a place that cannot be visited serves nothing either, and is tried again with the
-//! disk; nor does one that stops to answer, or is so slow that the disk's own stretches are not
-//! read in time.
+//! disk; nor does one that stops to answer, or is so slow that too few of the disk's own stretches
+//! are read in time. So that Sterna itself makes nothing slow, few places that share a disk or a
+//! server are looked at at a time (`turns`).
 
 mod known;
 mod look;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -31,6 +33,7 @@ use sterna_state::{DiskRecord, FingerprintRecord, MigrationRecord};
 
 use self::known::{Counted, Known};
 use self::look::{LONG, Looked, Place};
+use self::turns::Turns;
 use crate::Storage;
 use crate::asker::{Asked, Asker};
 use crate::handle::DatastoreHandle;
@@ -53,6 +56,7 @@ const STOPPING: Nanos = Nanos::from_secs(5);
 #[derive(Default)]
 pub(crate) struct Fingerprints {
     all: Mutex<HashMap<Key, Known>>,
+    turns: Turns,
 }
 
 /// A disk, and the datastore where it or its copy is.
@@ -83,6 +87,12 @@ pub fn taking(storage: &Arc<Storage>) -> Task {
 /// Whether a disk of that size fills its place, so that there is no room for a sidecar.
 pub(crate) fn fills(disk: u64, place: Option<u64>) -> bool {
     place.is_some_and(|place| trailer::offset(place, disk).is_none())
+}
+
+/// The same of a disk and its datastore; if that is not open, nobody knows.
+pub(crate) fn fills_its_place(disk: &DiskRecord, on: Option<&DatastoreHandle>) -> bool {
+    let place = on.and_then(|on| on.get().ok());
+    fills(disk.size, place.and_then(|place| place.size_at_opening()))
 }
 
 impl Storage {
@@ -141,6 +151,10 @@ impl Storage {
         let Some(known) = self.store.fingerprint(disk, on.name())? else {
             return Ok(false);
         };
+        // Of those that are on several disks it is not known which they share.
+        let backing = on.backing().unwrap_or_default();
+        let turn = self.fingerprints.turns.take(backing, LONG, on.ending());
+        let _turn = turn.ok_or_else(|| waits_for_others(what, on))?;
         let (own, state) = (known.fingerprint.clone(), self.store.clone());
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
         let told = read_at(on, &store, VISITING, move |place| match place {
@@ -370,6 +384,15 @@ fn is_slow(what: &str, on: &DatastoreHandle) -> Error {
     );
     Error::unavailable(message)
         .hint("find out why the datastore is slow; Sterna tries again every few seconds")
+}
+
+fn waits_for_others(what: &str, on: &DatastoreHandle) -> Error {
+    let datastore = on.name();
+    let message = format!(
+        "Sterna looks at other places on the storage of datastore {datastore} first, and has \
+         not seen yet whether it holds {what}"
+    );
+    Error::unavailable(message).hint("Sterna tries again every few seconds")
 }
 
 fn is_changed(what: &str, on: &DatastoreHandle, changed: usize, read: usize) -> Error {

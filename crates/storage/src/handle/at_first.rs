@@ -22,7 +22,9 @@ pub(super) struct AtFirst {
 
 #[derive(Default)]
 struct State {
-    /// When it was asked last.
+    /// Whether it was asked.
+    is_asked: bool,
+    /// When that was, if it may not be asked again before a while is over.
     asked: Option<Instant>,
     said: Option<Sidecars>,
 }
@@ -39,6 +41,7 @@ impl AtFirst {
             return state.said.clone();
         }
         state.asked = Some(Instant::now());
+        state.is_asked = true;
         drop(state);
         let state = self.state.clone();
         let said = self.asker.ask(TELLING, move || {
@@ -55,10 +58,17 @@ impl AtFirst {
         &self,
         question: impl FnOnce() -> Option<Sidecars> + Send + 'static,
     ) -> Option<Sidecars> {
-        if lock(&self.state).asked.is_none() {
+        if !lock(&self.state).is_asked {
             return Some(Sidecars::default());
         }
         self.ask(question)
+    }
+
+    /// What it said does not hold any more: it is asked again.
+    pub(super) fn forget(&self) {
+        let mut state = lock(&self.state);
+        state.said = None;
+        state.asked = None;
     }
 }
 
@@ -81,6 +91,16 @@ mod tests {
         was_asked_long_ago(&first);
         assert!(first.ask_again(|| Some(Sidecars::default())).is_some());
         assert!(first.ask_again(|| unreachable!()).is_some(), "that is known for good");
+    }
+
+    #[test]
+    fn a_place_whose_word_does_not_hold_any_more_is_asked_again_at_once() {
+        let first = AtFirst::default();
+        first.forget();
+        assert!(first.ask_again(|| unreachable!()).is_some(), "it said nothing");
+        assert!(first.ask(|| Some(Sidecars::default())).is_some());
+        first.forget();
+        assert!(first.ask_again(|| None).is_none());
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(super) struct Readings(Mutex<Latest>);
 #[derive(Default)]
 struct Latest {
     said: Option<(Instant, Arc<Sidecars>)>,
+    /// Why the last reading failed, if it has.
+    problem: Option<String>,
     under_way: Option<Arc<Reading>>,
 }
 
@@ -74,8 +76,10 @@ pub enum Answer {
     /// What those say that it has read. It tells on, and too slowly to be waited for; or it has
     /// failed since.
     Part(Arc<Sidecars>),
-    /// It does not answer, or cannot.
-    Nothing,
+    /// It has told nothing yet: it does not answer, or is still being opened.
+    Silent,
+    /// It cannot tell: it cannot be opened, or not be read.
+    Failed,
 }
 
 impl Answer {
@@ -83,7 +87,7 @@ impl Answer {
     pub fn told(&self) -> Option<&Sidecars> {
         match self {
             Answer::All(told) | Answer::Part(told) => Some(told),
-            Answer::Nothing => None,
+            Answer::Silent | Answer::Failed => None,
         }
     }
 
@@ -105,7 +109,7 @@ impl Told {
         match self.how {
             How::Known(told) => Answer::All(told),
             How::Reading(reading) => reading.answer(self.asked + LONGEST),
-            How::NoThread => Answer::Nothing,
+            How::NoThread => Answer::Silent,
         }
     }
 }
@@ -132,14 +136,22 @@ impl Readings {
         Told { how, asked: Instant::now() }
     }
 
-    /// A reading has ended: all was told, or not.
-    pub(super) fn end(&self, reading: &Reading, is_all: bool) {
-        let told = reading.end(is_all);
+    /// A reading has ended: all was told, unless there was a problem. Says whether that is news.
+    pub(super) fn end(&self, reading: &Reading, problem: Option<String>) -> bool {
         let mut latest = lock(&self.0);
+        let told = reading.end(problem.is_none());
         latest.under_way = None;
-        if is_all {
+        if problem.is_none() {
             latest.said = Some((Instant::now(), told));
         }
+        let is_news = latest.problem != problem;
+        latest.problem = problem;
+        is_news
+    }
+
+    /// Why the last reading failed, if it has.
+    pub(super) fn problem(&self) -> Option<String> {
+        lock(&self.0).problem.clone()
     }
 
     /// What was said does not count any more.
@@ -152,7 +164,8 @@ impl State {
     fn answer(&self) -> Answer {
         match self.course {
             Course::Complete => Answer::All(self.told.clone()),
-            _ if self.told.is_empty() => Answer::Nothing,
+            Course::Failed if self.told.is_empty() => Answer::Failed,
+            Course::UnderWay if self.told.is_empty() => Answer::Silent,
             _ => Answer::Part(self.told.clone()),
         }
     }
@@ -239,7 +252,9 @@ mod tests {
     fn a_datastore_that_tells_nothing_is_not_waited_for() {
         let (told, reading) = asked(Duration::ZERO);
         was_heard(&reading, TELLING);
-        assert!(matches!(told.answer(), Answer::Nothing));
+        let asked = told.asked;
+        assert!(matches!(told.answer(), Answer::Silent));
+        assert!(asked.elapsed() < TELLING, "it has had its time");
     }
 
     #[test]
@@ -261,20 +276,24 @@ mod tests {
         was_heard(&reading, TELLING * 2);
         reading.hear(|_| ());
         let asked = told.asked;
-        assert!(matches!(told.answer(), Answer::Nothing));
+        assert!(matches!(told.answer(), Answer::Silent));
         assert!(asked.elapsed() >= LONGEST);
     }
 
     #[test]
     fn an_answer_comes_to_an_asker_that_waits() {
         let (told, reading) = asked(Duration::ZERO);
+        let asked = told.asked;
         let told = std::thread::scope(|scope| {
             let told = scope.spawn(|| told.answer());
+            // Nothing is wrong if it does not wait yet.
+            std::thread::sleep(Duration::from_millis(50));
             reading.hear(one);
             reading.end(true);
             told.join().unwrap()
         });
         assert!(told.is_all() && told.told().is_some());
+        assert!(asked.elapsed() < TELLING, "it was not told at once");
     }
 
     #[test]
@@ -285,7 +304,7 @@ mod tests {
         assert!(matches!(told.answer(), Answer::Part(_)));
         let (told, reading) = asked(Duration::ZERO);
         reading.end(false);
-        assert!(matches!(told.answer(), Answer::Nothing));
+        assert!(matches!(told.answer(), Answer::Failed));
     }
 
     #[test]
@@ -293,7 +312,7 @@ mod tests {
         let readings = Readings::default();
         let mut begun = None;
         readings.ask(|reading| begun.replace(reading).is_none());
-        readings.end(&begun.unwrap(), true);
+        readings.end(&begun.unwrap(), None);
         let told = readings.ask(|_| unreachable!());
         // Meanwhile the time of what was said runs out.
         lock(&readings.0).said.as_mut().unwrap().0 = ago(KEPT);

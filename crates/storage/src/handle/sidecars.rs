@@ -12,8 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 
+use sterna_api::{Error, Result};
 use sterna_core::DiskId;
-use sterna_engine::datastore::{Datastore, FoundSidecar};
+use sterna_engine::datastore::{Datastore, DatastoreError, FoundSidecar};
 use sterna_engine::sidecar::{Beside, Identity, Role};
 use sterna_state::DiskRecord;
 
@@ -24,7 +25,7 @@ use super::reading::{Reading, Told};
 #[derive(Clone, Debug, Default)]
 pub struct Sidecars {
     all: Vec<FoundSidecar>,
-    /// What the end of a place in use says. If a disk fills the place, these are its guest's
+    /// What the end of a device or an export says, if its sidecar is elsewhere. If a disk fills the place, these are its guest's
     /// bytes.
     end: Option<Identity>,
 }
@@ -58,13 +59,19 @@ impl Sidecars {
         (end.id == disk && end.role == Role::Active).then_some(end.generation)
     }
 
-    /// The generation and the file of an image that is newer than the disk. The old image of a
-    /// disk that `fills` its place says nothing, so for that the end of any place counts, too.
-    pub fn newer(&self, disk: &DiskRecord, fills: bool) -> Option<(u64, &str)> {
-        let end = self.at_the_end(disk.id).filter(|_| fills);
+    /// The generation and the file of the disk's newest image that is, or was, in use. The old
+    /// image of a disk that `fills` its place says nothing, so for that the end of any place
+    /// counts, too.
+    pub fn newest_of(&self, disk: DiskId, fills: bool) -> Option<(u64, &str)> {
+        let end = self.at_the_end(disk).filter(|_| fills);
         let end = end.map(|generation| (generation, ""));
-        let all = self.newest(disk.id).into_iter().chain(end);
-        let newest = all.max_by_key(|(generation, _)| *generation)?;
+        let all = self.newest(disk).into_iter().chain(end);
+        all.max_by_key(|(generation, _)| *generation)
+    }
+
+    /// The same of an image that is newer than the disk.
+    pub fn newer(&self, disk: &DiskRecord, fills: bool) -> Option<(u64, &str)> {
+        let newest = self.newest_of(disk.id, fills)?;
         (newest.0 > disk.generation).then_some(newest)
     }
 
@@ -85,22 +92,60 @@ impl DatastoreHandle {
             let handle = self.clone();
             let thread = thread::Builder::new().name("sterna-sidecars".into());
             let read = move || {
-                let is_all = handle.read_sidecars(&reading).is_some();
-                handle.readings.end(&reading, is_all);
+                let read = handle.read_sidecars(&reading);
+                let problem = read.as_ref().err().map(Error::to_string);
+                let is_news = handle.readings.end(&reading, problem);
+                if let Err(error) = read
+                    && is_news
+                    && handle.get().is_ok()
+                {
+                    let datastore = handle.name();
+                    tracing::warn!(datastore, %error, "cannot tell what images it has");
+                }
             };
             thread.spawn(read).is_ok()
         })
     }
 
-    /// Reads all sidecars. Nothing if that fails.
-    fn read_sidecars(&self, reading: &Reading) -> Option<()> {
-        let datastore = self.open().ok()?;
-        if !self.is_shared() && self.is_in_use()? {
-            let said = self.at_first.ask_again(move || said_in_use(&datastore))?;
+    /// Why not all that its sidecars say could be read, when that was tried last.
+    pub(crate) fn cannot_tell(&self) -> Option<String> {
+        self.readings.problem()
+    }
+
+    /// What its sidecars said does not hold any more: they are read anew.
+    pub(crate) fn says_something_else(&self) {
+        self.readings.forget();
+        self.at_first.forget();
+    }
+
+    /// The generation of the disk's image of that file, if it is, or was, in use; read now.
+    /// Of a device or an export, whichever of its sidecars says so. Blocks.
+    pub(crate) fn generation_now(
+        &self,
+        disk: DiskId,
+        file: &str,
+        fills: bool,
+    ) -> Result<Option<u64>> {
+        let datastore = self.open()?;
+        let told = match self.is_shared() {
+            true => datastore
+                .found_sidecar(file)
+                .map(|found| Sidecars { all: found.into_iter().collect(), end: None }),
+            false => said_in_use(&datastore),
+        };
+        let told = told.map_err(|error| self.refused(&error))?;
+        Ok(told.newest_of(disk, fills).map(|(generation, _)| generation))
+    }
+
+    /// Reads all sidecars.
+    fn read_sidecars(&self, reading: &Reading) -> Result<()> {
+        let datastore = self.open()?;
+        if !self.is_shared() {
+            let said = self.said_as_a_whole(datastore)?;
             reading.hear(|told| *told = said);
-            return Some(());
+            return Ok(());
         }
-        let disks = self.store.disks().ok()?;
+        let disks = self.store.disks()?;
         let names: BTreeSet<String> = disks
             .into_iter()
             .flat_map(|disk| [format!("{}.raw", disk.name), disk.image])
@@ -108,14 +153,24 @@ impl DatastoreHandle {
             .filter(|file| !file.is_empty())
             .collect();
         let mut each = |found| reading.hear(|told| told.all.extend(found));
-        datastore.sidecars(&names, &mut each).ok()
+        let read = datastore.sidecars(&names, &mut each);
+        read.map_err(|error| self.refused(&error))
+    }
+
+    /// What a device or an export says.
+    fn said_as_a_whole(&self, datastore: Arc<Datastore>) -> Result<Sidecars> {
+        if self.is_in_use() == Some(false) {
+            return said_in_use(&datastore).map_err(|error| self.refused(&error));
+        }
+        let said = self.at_first.ask_again(move || said_in_use(&datastore).ok());
+        said.ok_or_else(|| self.unavailable("it does not tell what is there"))
     }
 
     /// A place in use is open, and may be for the first time: then it is asked what it says,
     /// before anybody uses it.
     pub(super) fn hears_at_first(&self, datastore: &Arc<Datastore>) {
         let datastore = datastore.clone();
-        self.at_first.ask(move || said_in_use(&datastore));
+        self.at_first.ask(move || said_in_use(&datastore).ok());
     }
 
     /// Whether a disk or a move of this state has the place.
@@ -127,9 +182,9 @@ impl DatastoreHandle {
     }
 }
 
-/// What a device or an export in use says; nothing if it cannot be read. Blocks.
-fn said_in_use(datastore: &Datastore) -> Option<Sidecars> {
-    let said = datastore.says_in_use().ok()?;
+/// What a device or an export says that a disk may have. Blocks.
+fn said_in_use(datastore: &Datastore) -> std::result::Result<Sidecars, DatastoreError> {
+    let said = datastore.says_in_use()?;
     let mut told = Sidecars { all: Vec::new(), end: said.end };
     told.all.extend(said.whole.map(|identity| FoundSidecar {
         file: String::new(),
@@ -137,13 +192,16 @@ fn said_in_use(datastore: &Datastore) -> Option<Sidecars> {
         beside: None,
         has_image: true,
     }));
-    Some(told)
+    Ok(told)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::time::Instant;
+
     use crate::handle::on_a_fresh_directory;
-    use crate::handle::reading::Answer;
+    use crate::handle::reading::{Answer, TELLING};
 
     #[test]
     fn all_that_a_directory_has_is_told() {
@@ -153,10 +211,28 @@ mod tests {
     }
 
     #[test]
+    fn what_all_but_one_sidecar_say_is_a_part_until_that_can_be_read() {
+        let scratch = tempfile::tempdir().unwrap();
+        let handle = on_a_fresh_directory(&scratch);
+        // It can be opened, and not be read.
+        let unreadable = scratch.path().join("images/x.raw.sterna");
+        fs::create_dir(&unreadable).unwrap();
+        assert!(!handle.ask_sidecars().answer().is_all());
+        let problem = handle.cannot_tell().unwrap();
+        assert!(problem.contains("x.raw.sterna"), "{problem}");
+        fs::remove_dir(unreadable).unwrap();
+        assert!(handle.ask_sidecars().answer().is_all());
+        assert_eq!(handle.cannot_tell(), None);
+    }
+
+    #[test]
     fn a_datastore_that_cannot_tell_keeps_nobody_waiting() {
         let scratch = tempfile::tempdir().unwrap();
         let handle = on_a_fresh_directory(&scratch);
-        std::fs::remove_dir(scratch.path().join("images")).unwrap();
-        assert!(matches!(handle.ask_sidecars().answer(), Answer::Nothing));
+        fs::remove_dir(scratch.path().join("images")).unwrap();
+        let asked = Instant::now();
+        assert!(matches!(handle.ask_sidecars().answer(), Answer::Failed));
+        assert!(asked.elapsed() < TELLING);
+        assert!(handle.cannot_tell().is_some());
     }
 }

@@ -30,6 +30,11 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
+    /// For how long a visit has been under way, if one is.
+    pub(crate) fn open_for(&self) -> Option<Duration> {
+        self.place.open_for()
+    }
+
     /// Comparisons with that datastore.
     pub(crate) fn pair(&self, other: &str) -> Asker {
         lock(&self.pairs).entry(other.to_owned()).or_default().clone()
@@ -38,7 +43,7 @@ impl Visits {
 
 impl DatastoreHandle {
     /// Does something during a visit of the place once no other visit goes on; unless one has
-    /// been under way for longer than `limit`, or it is `over` before.
+    /// been under way for longer than it and this one may, or it is `over` before.
     pub(crate) fn ask_visit<T: Send + 'static>(
         &self,
         store: &Arc<Datastore>,
@@ -56,6 +61,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::thread;
+    use std::time::Instant;
 
     use super::*;
     use crate::handle::on_a_fresh_directory;
@@ -86,7 +92,9 @@ mod tests {
         };
         assert!(!visit(SHORT, Some(held)));
         for _ in 0..5 {
+            let begun = Instant::now();
             assert!(!visit(SHORT, None));
+            assert!(begun.elapsed() > SHORT * 5, "it might have been just ending");
         }
         assert_eq!(begun.load(Ordering::Relaxed), 1);
         drop(release);
