@@ -26,8 +26,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sterna_core::Nanos;
 use sterna_core::mirror::{Found, Origin, Storage};
 
-use crate::image::ImageSpec;
-
 /// `statx`: the mount's own number, never given twice (Linux 6.8).
 const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
@@ -47,14 +45,6 @@ pub(crate) fn now() -> Nanos {
     Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What an image is known by now.
-pub(crate) fn found(image: &ImageSpec) -> Found {
-    match image {
-        ImageSpec::File { path, .. } => of_file(path).unwrap_or_default(),
-        ImageSpec::Nbd(_) => Found::default(),
-    }
-}
-
 /// What a file is known by now.
 pub(crate) fn storage(path: &Path) -> Storage {
     of_file(path).unwrap_or_default().origin.storage
@@ -63,6 +53,11 @@ pub(crate) fn storage(path: &Path) -> Storage {
 /// What a file that is open is known by now.
 pub(crate) fn storage_of(file: &File) -> Storage {
     of(file).unwrap_or_default().origin.storage
+}
+
+/// What an image at this path is known by now.
+pub(crate) fn found(path: &Path) -> Found {
+    of_file(path).unwrap_or_default()
 }
 
 fn of_file(path: &Path) -> Option<Found> {
@@ -80,11 +75,11 @@ fn of(mut file: &File) -> Option<Found> {
         // A device does not say when it was written to.
         return Some(Found { origin: Origin { storage, size }, changed: None });
     }
-    let mount = Mount::of(&file);
-    let instance = mount.as_ref().and_then(|mount| mount.instance(&file));
+    let mount = Mount::of(file);
+    let instance = mount.as_ref().and_then(|mount| mount.instance(file));
     // Of btrfs that would be believed of a subvolume that was put in another one's place.
     let is_btrfs = mount.as_ref().is_some_and(|mount| mount.kind == "btrfs");
-    let instance = instance.or_else(|| unique(&file).filter(|_| !is_btrfs));
+    let instance = instance.or_else(|| unique(file).filter(|_| !is_btrfs));
     let storage = match instance {
         Some(instance) => Storage::Mounted { instance, file: metadata.ino() },
         None => Storage::Unknown,
@@ -235,15 +230,13 @@ mod tests {
         for path in [&one, &other] {
             fs::write(path, "bytes").unwrap();
         }
-        let image =
-            |path: &Path| found(&ImageSpec::File { path: path.into(), direct: true });
-        let was = image(&one);
+        let was = found(&one);
         assert_ne!(was.origin.storage, Storage::Unknown, "{was:?}");
-        assert_eq!(was, image(&one));
-        assert_ne!(was.origin.storage, image(&other).origin.storage);
+        assert_eq!(was, found(&one));
+        assert_ne!(was.origin.storage, found(&other).origin.storage);
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::write(&one, "BYTES").unwrap();
-        let is = image(&one);
+        let is = found(&one);
         assert_eq!(was.origin, is.origin);
         assert!(was.changed < is.changed && is.changed <= Some(now()), "{is:?}");
     }

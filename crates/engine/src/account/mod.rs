@@ -4,9 +4,9 @@
 //!
 //! The account is in two places, as a region map is. In `memory` are its words: one for what
 //! clients are still to be told, one for their number, and a *line* for each server that an
-//! image of the disk is on, or file. A line changes when the first write after a flush is answered, and
-//! when a flush has covered all; then it is one store into memory that is mapped, before
-//! anybody is answered. In the state directory is a file of 64 bytes (`record`) that names
+//! image of the disk is on, or file. A line changes when the first write after a flush is
+//! answered, and when a flush has covered all; then it is one store into memory that is mapped,
+//! before anybody is answered. In the state directory is a file of 64 bytes (`record`) that names
 //! that memory and the boot, and is written when the daemon takes the disk up and when it ends
 //! well. It tells a memory that is gone from one that never was, and nothing waits for it on a
 //! reactor.

@@ -6,9 +6,9 @@
 //! free. Of a server bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's
 //! connections share one cache, and above them are 29 bits of the checksum of the server's
 //! address. Of a file or device bit 0 is clear and bit 2 set, and the rest is the same of what
-//! it is known by: an earlier version takes such a line for none. The last one has the number of clients in
-//! its lower half, and in its upper half how many of them are still to be told; an earlier
-//! version had no such word.
+//! it is known by: an earlier version takes such a line for none. The last one has the number
+//! of clients in its lower half, and in its upper half how many of them are still to be told;
+//! an earlier version had no such word.
 //!
 //! A word has its value in its lower half, and in its upper half the crc32c of the account's
 //! generation (u64), the word's place (u64) and the value.

@@ -1,8 +1,8 @@
 //! The accounts of the disks that are served.
 //!
 //! A disk gets its account with its first image whose keeper is known, with one that is there
-//! already, or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the disk
-//! is under way any more: then what is unflushed stays so.
+//! already, or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the
+//! disk is under way any more: then what is unflushed stays so.
 
 use std::collections::HashMap;
 use std::io;

@@ -12,12 +12,12 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Commit, Control, Counted, Fault, Findings, Present, Progress, REGION,
+    Commit, Control, Counted, Fault, Findings, Found, Present, Progress, REGION,
 };
 
 use super::{Engine, EngineError};
 use crate::disk::{Migrates, Placed};
-use crate::image::{self, HeldFile, Image, OpenError, Opened};
+use crate::image::{self, HeldFile, Image, ImageSpec, OpenError, Opened};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
     MirrorDriver, Start,
@@ -127,7 +127,7 @@ impl Engine {
     pub fn come_back(&self, migration: &MigrationSpec) -> Result<(), MigrateError> {
         let size = self.on_disk(migration.disk, |disk, _| disk.core.size)?;
         let placed = self.open_destination(migration, size)?;
-        let found = origin::found(&migration.destination);
+        let found = found(&migration.destination);
         self.on_driver(migration.id, move |driver, core, cx| {
             core.notes_what_is_owed(cx.now);
             driver.come_back(core, cx, placed, &found);
@@ -249,8 +249,8 @@ fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
     let present = Present {
         boot: migration.boot.0,
         map: origin::storage(&migration.map),
-        source: origin::found(&migration.source),
-        destination: origin::found(&migration.destination),
+        source: found(&migration.source),
+        destination: found(&migration.destination),
         now: origin::now(),
     };
     match migration.start {
@@ -267,4 +267,12 @@ fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
         }
     }
     Ok(map)
+}
+
+/// What an image is known by now. A server's is not known again.
+fn found(image: &ImageSpec) -> Found {
+    match image {
+        ImageSpec::File { path, .. } => origin::found(path),
+        ImageSpec::Nbd(_) => Found::default(),
+    }
 }

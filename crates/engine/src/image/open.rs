@@ -94,15 +94,7 @@ pub(super) fn open(
     let mut seek = options.open(path).map_err(failed)?;
     let size = seek.seek(SeekFrom::End(0)).map_err(failed)?;
     let direct = if direct { open_direct(&options, path).map_err(failed)? } else { None };
-    let known = FileIdentity::of(&buffered).map_err(failed)?;
-    for file in [&seek].into_iter().chain(&direct) {
-        if !FileIdentity::of(file).map_err(failed)?.is(&known) {
-            return Err(OpenError::new(path.display(), REPLACED));
-        }
-    }
-    if kind.is_file() && !FileIdentity::at(path).map_err(failed)?.is(&known) {
-        return Err(OpenError::new(path.display(), LINK));
-    }
+    must_be_one(path, &buffered, [&seek].into_iter().chain(&direct))?;
     for file in [&seek].into_iter().chain(&direct) {
         lock::hold(file);
     }
@@ -130,6 +122,26 @@ pub(super) fn open(
         align: align.max(1),
         whole,
     })
+}
+
+/// Checks that all of them are the file that has this name, and no link to it.
+fn must_be_one<'a>(
+    path: &Path,
+    first: &File,
+    others: impl IntoIterator<Item = &'a File>,
+) -> Result<(), OpenError> {
+    let failed = |error: io::Error| OpenError::new(path.display(), error);
+    let known = FileIdentity::of(first).map_err(failed)?;
+    for file in others {
+        if !FileIdentity::of(file).map_err(failed)?.is(&known) {
+            return Err(OpenError::new(path.display(), REPLACED));
+        }
+    }
+    let is_file = first.metadata().map_err(failed)?.is_file();
+    if is_file && !FileIdentity::at(path).map_err(failed)?.is(&known) {
+        return Err(OpenError::new(path.display(), LINK));
+    }
+    Ok(())
 }
 
 /// What direct operations are multiples of (0: there are none), and direct writes besides.
