@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use sterna_core::Nanos;
 use sterna_core::durability::{
-    Debts, Durability, Goes, Legacy, Line, Loss, Past, Server,
+    Debts, Durability, Goes, Keeper, Legacy, Line, Loss, Past,
 };
 
 use crate::random::Random;
@@ -104,8 +104,8 @@ impl World {
         if self.storage.shares { 3 } else { 1 }
     }
 
-    fn server(&self) -> Server {
-        Server { address: 1, shares: self.storage.shares }
+    fn keeper(&self) -> Keeper {
+        Keeper::Server { address: 1, shares: self.storage.shares }
     }
 
     /// The account says what is so.
@@ -114,7 +114,7 @@ impl World {
         let open = clients.owed > 0 && !self.has(Mistake::OwedForgotten);
         let owed = self.why.filter(|_| open);
         let unflushed = self.durability.has_unflushed();
-        let lines = vec![Line { server: self.server(), unflushed }];
+        let lines = vec![Line { keeper: self.keeper(), unflushed }];
         self.account = Past::Account { owed, clients, lines };
     }
 
@@ -128,7 +128,7 @@ impl World {
     }
 
     fn daemon_begins(&mut self) {
-        let mut legacy = self.account.legacy(Some(self.server()));
+        let mut legacy = self.account.legacy(Some(self.keeper()));
         match self.mistake {
             Some(Mistake::NothingIsLeft) => legacy = Legacy::default(),
             Some(Mistake::NotInherited) => legacy.unflushed = false,
