@@ -160,7 +160,12 @@ fn an_image_that_is_kept_on_an_export_has_it_also_when_that_is_larger() {
 /// made larger since: with its server, open.
 fn grown(scratch: &TempDir, image: &Identity) -> (fs::File, Nbdkit, Datastore) {
     let path = scratch.path().join("export.raw");
-    let options = fs::File::options().read(true).write(true).create(true).open(&path);
+    let options = fs::File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path);
     let file = options.unwrap();
     file.set_len(8 * MIB).unwrap();
     let arguments = ["file", path.to_str().unwrap()];

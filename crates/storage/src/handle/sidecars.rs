@@ -25,8 +25,8 @@ use super::reading::{Reading, Told};
 #[derive(Clone, Debug, Default)]
 pub struct Sidecars {
     all: Vec<FoundSidecar>,
-    /// What the end of a device or an export says, if its sidecar is elsewhere. If a disk fills the place, these are its guest's
-    /// bytes.
+    /// What the end of a device or an export says, if its sidecar is elsewhere. If a disk fills
+    /// the place, these are its guest's bytes.
     end: Option<Identity>,
 }
 
