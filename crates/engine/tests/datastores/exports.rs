@@ -219,6 +219,21 @@ fn an_image_says_of_itself_what_was_left_behind_until_its_sidecar_is_at_the_end(
 }
 
 #[test]
+fn a_sidecar_that_was_left_behind_is_changed_where_it_is_if_it_is_ours() {
+    let scratch = tempfile::tempdir().unwrap();
+    let active = disk("a", 4 * MIB);
+    let (file, _server, store) = grown(&scratch, &active);
+    let image = store.image("").unwrap();
+    let newer = Identity { generation: 2, ..active.clone() };
+    store.change_sidecar(&image, &newer, &|it| *it == active).unwrap();
+    assert_eq!(store.read_sidecar(&image, active.size).unwrap(), newer);
+    assert!(store.change_sidecar(&image, &active, &|it| *it == active).is_err());
+    assert_eq!(store.read_sidecar(&image, active.size).unwrap(), newer);
+    // Another connection might lead to another export.
+    assert!(block(&file, 12 * MIB).iter().all(|byte| *byte == 0));
+}
+
+#[test]
 fn what_looks_like_a_sidecar_within_a_disk_is_the_disks() {
     let scratch = tempfile::tempdir().unwrap();
     let kept = Identity { role: Role::Retired, ..disk("a", 4 * MIB) };
