@@ -372,4 +372,18 @@ mod tests {
         }
         assert_ne!(picked(1 << 40).unwrap(), picked(1 << 40).unwrap());
     }
+
+    #[test]
+    fn a_place_that_hangs_is_said_to_for_as_long_as_it_has() {
+        let stage = crate::stage::Stage::with(&["here"]);
+        let (here, limit) = (stage.handle("here"), Duration::from_millis(10));
+        let store = here.get().unwrap();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let hang = move |_| held.recv().is_err();
+        assert!(read_at(&here, &store, limit, hang).is_err());
+        std::thread::sleep(Duration::from_secs(1));
+        let told = read_at(&here, &store, limit, |_| ()).unwrap_err();
+        assert!(told.message.contains("for 1 s"), "{}", told.message);
+        drop(release);
+    }
 }

@@ -67,6 +67,15 @@ impl Medium {
         self.behind.map_or(Ok(None), |at| self.says_behind(at))
     }
 
+    /// Where the sidecar lies of an image of so many bytes: at this end, or where it was left.
+    pub(super) fn lies_at(&self, end: u64, size: u64) -> Result<u64, DatastoreError> {
+        let Some(behind) = self.behind.filter(|at| size <= *at) else { return Ok(end) };
+        let said = trailer::read(&self.read_trailer(end)?);
+        let is_left = matches!(said, Err(SidecarError::Missing))
+            && self.says_behind(behind)?.is_some();
+        Ok(if is_left { behind } else { end })
+    }
+
     /// Removes sidecars of that image's disk that were left where they belonged before: the
     /// image has its sidecar at the end by now, or goes.
     pub(super) fn forget_left(&self, image: &Identity) -> Result<(), DatastoreError> {

@@ -210,16 +210,18 @@ impl Medium {
     }
 
     /// The same where the sidecar that is there must be one of `ours`. On the medium itself
-    /// it is read on the connection that writes: another one may lead elsewhere by now.
+    /// it is read on the connection that writes, as another one may lead elsewhere by now; so one
+    /// that was left behind stays there.
     pub(super) fn change_sidecar(
         &self,
         identity: &Identity,
         ours: &dyn Fn(&Identity) -> bool,
     ) -> Result<(), DatastoreError> {
         match self.sidecar_place(identity.size) {
-            SidecarPlace::Trailer(at) => {
+            SidecarPlace::Trailer(end) => {
                 let place = self.place();
                 let record = identity.encode().map_err(sidecar_failed(&place))?;
+                let at = self.lies_at(end, identity.size)?;
                 self.change_trailer(at, &mut |old| {
                     check_ours(&place, trailer::read(old), ours)?;
                     Ok(trailer::steps(old, &record))

@@ -159,10 +159,14 @@ impl DatastoreHandle {
 
     /// What a device or an export says.
     fn said_as_a_whole(&self, datastore: Arc<Datastore>) -> Result<Sidecars> {
-        if self.is_in_use() == Some(false) {
-            return said_in_use(&datastore).map_err(|error| self.refused(&error));
-        }
-        let said = self.at_first.ask_again(move || said_in_use(&datastore).ok());
+        let said = match self.is_in_use() {
+            Some(true) => self.at_first.ask_again(move || said_in_use(&datastore).ok()),
+            Some(false) => {
+                return said_in_use(&datastore).map_err(|error| self.refused(&error));
+            }
+            // The state cannot be read now.
+            None => None,
+        };
         said.ok_or_else(|| self.unavailable("it does not tell what is there"))
     }
 
