@@ -217,12 +217,15 @@ impl DatastoreHandle {
         opened.map_err(|problem| self.unavailable(&problem))
     }
 
-    /// Refuses what somebody asks for now, if the datastore does not answer: whoever
-    /// touches it would wait with it, maybe for ever. What waits for it is seen to when it
+    /// Refuses what somebody asks for now, if the datastore does not answer, or takes no
+    /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is seen to when it
     /// answers again.
     pub fn must_answer(&self) -> Result<()> {
         let datastore = self.open()?;
-        let checked = self.answer_to(move || datastore.check())?;
+        let checked = self.answer_to(move || {
+            datastore.touch();
+            datastore.check()
+        })?;
         checked.map_err(|error| self.refused(&error))
     }
 

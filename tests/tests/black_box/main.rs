@@ -22,6 +22,7 @@ mod drs;
 mod endurance;
 mod faults;
 mod forgetting;
+mod frozen;
 mod grown;
 mod hooks;
 mod itself;

@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use sterna_core::{Bytes, Mark};
 
 use super::error::{failed, sidecar as sidecar_failed};
@@ -80,6 +81,15 @@ impl Directory {
             Some(mark) => check_mark(&self.path, mark),
             None => Ok(()),
         }
+    }
+
+    /// The directory's time of change is now.
+    pub(super) fn touch(&self) {
+        let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: omitted, last_modification: now };
+        // Whether that is allowed is another matter: it was answered.
+        let _ = rustix::fs::utimensat(CWD, &self.path, &times, AtFlags::empty());
     }
 
     pub(super) fn space(&self) -> Result<Space, DatastoreError> {

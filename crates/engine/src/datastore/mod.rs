@@ -234,6 +234,15 @@ impl Datastore {
         }
     }
 
+    /// Writes something that nobody reads: where writes hang (a file system that is frozen for a
+    /// snapshot, or whose device is gone), this does, though all that is cached is answered.
+    /// Blocks.
+    pub fn touch(&self) {
+        if let Place::Directory(directory) = &self.place {
+            directory.touch();
+        }
+    }
+
     /// What people call it.
     pub fn name(&self) -> &str {
         &self.name

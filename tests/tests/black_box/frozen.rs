@@ -1,0 +1,37 @@
+//! A datastore that takes no writes while all that is read of it is answered: its file system
+//! is frozen, as for a snapshot.
+
+use std::time::Instant;
+
+use sterna_tests::places::TinyFs;
+use sterna_tests::programs;
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+#[test]
+fn what_would_write_to_a_frozen_datastore_is_refused_soon() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    if !programs::have(&["fsfreeze"]) {
+        return;
+    }
+    let (file, mount) = (stage.scratch.path("slow.img"), stage.scratch.path("slow"));
+    let slow = TinyFs::new(&file, &mount, 64 * MIB);
+    stage.datastore("slow", mount.display());
+    stage.disk("db", MIB);
+    let frozen = slow.freeze();
+    for line in ["disk create new --size 1M --on slow", "migrate db --to slow --detach"] {
+        let asked = Instant::now();
+        stage.daemon.sterna(line).fails_with(&["slow", "does not answer"]);
+        assert!(asked.elapsed() < seconds(8), "{line} took {:?}", asked.elapsed());
+    }
+    let shown = stage.daemon.sterna("datastore show slow").ok().stdout;
+    assert!(shown.contains("does not answer"), "{shown}");
+    assert_eq!(stage.daemon.json("migration list"), serde_json::json!([]));
+    drop(frozen);
+    until("the datastore to be back", seconds(20), || {
+        let line = "disk create new --size 1M --on slow";
+        (stage.daemon.sterna(line).code == 0).then_some(())
+    });
+    let id = stage.daemon.migrate("db --to slow");
+    stage.daemon.completed(id);
+}
