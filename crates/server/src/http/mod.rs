@@ -6,6 +6,7 @@
 
 mod activity;
 mod advice;
+mod changes;
 mod classes;
 mod datastores;
 mod disks;

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -35,6 +35,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::Refusal;
+use super::changes::Changes;
 use crate::access::Caller;
 
 /// How long a connection may do nothing: longer than monitors pause that ask every minute.
@@ -49,6 +51,7 @@ pub struct Visitors {
     most: usize,
     /// How long each may do nothing.
     patience: Duration,
+    changes: Arc<Changes>,
     there: Mutex<There>,
     /// So many were closed for others.
     closed: AtomicU64,
@@ -78,7 +81,8 @@ impl Visitors {
 
     fn with(most: usize, patience: Duration) -> Visitors {
         let (there, closed) = (Mutex::default(), AtomicU64::new(0));
-        Visitors { most, patience, there, closed }
+        let changes = Changes::of(most);
+        Visitors { most, patience, changes, there, closed }
     }
 
     /// How many there are, and how many were closed for others.
@@ -262,10 +266,16 @@ async fn talk(
     let answer = |mut request: hyper::Request<Incoming>| {
         let busy = Busy::new(visitors, key);
         request.extensions_mut().insert(Visit(visitors.clone(), key));
-        let answer = router.call(request);
+        let changes = !request.method().is_safe();
+        let change = changes.then(|| visitors.changes.begin()).transpose();
+        let answer = change.map(|change| (change, router.call(request)));
         async move {
+            let (change, answer) = match answer {
+                Ok(answer) => answer,
+                Err(refused) => return Ok(Refusal(refused).into_response()),
+            };
             let answer: Result<Response, Infallible> = answer.await;
-            drop(busy);
+            drop((busy, change));
             answer
         }
     };
