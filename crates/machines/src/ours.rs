@@ -144,7 +144,9 @@ impl Machines {
         }
         let _claims = self.storage.claim_new(&disk.name, &one.to)?;
         let new = new_record(&disk.name, one.size, &one.to, Provision::Thin)?;
-        self.storage.make_disk(DiskRecord { id: disk.id, ..new }, Role::Partial)?;
+        let new = DiskRecord { id: disk.id, ..new };
+        self.storage.remove_unrecorded(&new, Role::Partial)?;
+        self.storage.make_disk(new, Role::Partial)?;
         Ok(())
     }
 

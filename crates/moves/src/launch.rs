@@ -222,9 +222,14 @@ impl Moves {
         if record.pause.as_ref().is_some_and(|pause| pause.compare) {
             return; // Only the operator may let it go on.
         }
+        // Without a map (a daemon was killed before it had made one) all is compared.
+        let start = match self.map_path(record.id).exists() {
+            true => Start::Resume,
+            false => Start::Suspect,
+        };
         let taken = self
             .check_destination(record, false)
-            .and_then(|()| self.launch(job, record, Start::Resume));
+            .and_then(|()| self.launch(job, record, start));
         match taken {
             Ok(()) => tracing::info!(migration = record.id, "migration continues"),
             // What the operator asked for holds, and comes up again on resuming.

@@ -132,6 +132,26 @@ impl Storage {
         self.view_disk(record)
     }
 
+    /// Removes the image of a disk that a daemon has made and was killed before it recorded the
+    /// disk: nobody can have used it. It is known by the disk's id, which nothing else has.
+    pub fn remove_unrecorded(&self, record: &DiskRecord, role: Role) -> Result<()> {
+        let handle = self.handle(&record.datastore)?;
+        let store = handle.open()?;
+        let made = identity(record, 1, role);
+        for found in store.images().map_err(|error| handle.refused(&error))? {
+            if found.identity.is_ok_and(|identity| identity == made) {
+                handle.remove(&found.file, record.size, None)?;
+                let disk = &record.name;
+                tracing::info!(
+                    disk,
+                    file = found.file,
+                    "removed an image that was not used"
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a disk for which no more files may be open.
     pub(crate) fn check_open_files(&self, disk: &str) -> Result<()> {
         self.check_new_files(&format!("disk {disk}"), descriptors::DISK)

@@ -365,9 +365,53 @@ fn the_note_of_an_adoption_whose_vm_ends_unseen_says_that_the_disk_is_kept() {
         why.contains("Sterna kept disk web-vda").then_some(why)
     });
     assert!(why.contains("not answer") && !why.contains("Sterna then"), "{why}");
-    is_written(&old);
+    assert!(old.exists());
     stage.daemon.sterna("disk remove web-vda").ok();
     nothing_is_left(&stage);
+}
+
+#[test]
+fn a_daemon_that_is_killed_while_it_makes_the_disk_goes_on_or_leaves_nothing() {
+    let Some((mut stage, _vm, old)) = stage() else { return };
+    for _ in 0..3 {
+        let image = stage.there.join("web-vda.raw");
+        let line = "vm adopt web vda --on there --rate 1M --detach";
+        let mut asked = stage.daemon.piped(line);
+        let begun = std::time::Instant::now();
+        // In the very moment in which it has its name.
+        while !image.exists() {
+            assert!(begun.elapsed() < seconds(20), "no image is made");
+            std::hint::spin_loop();
+        }
+        stage.daemon.kill();
+        let _ = asked.wait();
+        stage.daemon.restart();
+        let all = stage.daemon.json("migration list");
+        let last = all.as_array().and_then(|all| all.last()).expect("a move");
+        let id = last["id"].as_u64().expect("a number");
+        let now = until("the adoption to go on or to end", seconds(20), || {
+            let now = stage.daemon.migration(id);
+            ["copying", "cancelled"]
+                .iter()
+                .any(|state| now["state"] == *state)
+                .then_some(now)
+        });
+        assert!(!now["reason"].to_string().contains("exists already"), "{now:#}");
+        if now["state"] == "copying" {
+            stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+        }
+        let begun = std::time::Instant::now();
+        while !(disks(&stage).is_empty() && stage.files_there().is_empty()) {
+            let (now, files) = (stage.daemon.migration(id), stage.files_there());
+            assert!(
+                begun.elapsed() < seconds(30),
+                "{now:#}\n{files:?}\n{}",
+                stage.daemon.log()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+    is_written(&old);
 }
 
 #[test]

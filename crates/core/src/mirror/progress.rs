@@ -146,6 +146,7 @@ impl fmt::Display for Errno {
             5 => f.write_str("EIO: input/output error"),
             6 | 19 => f.write_str("ENODEV: no such device"),
             9 => f.write_str("EBADF: closed"),
+            11 => f.write_str("EAGAIN: it was too busy"),
             12 => f.write_str("ENOMEM: out of memory"),
             22 => f.write_str("EINVAL: invalid request"),
             61 => f.write_str("ENODATA: the medium has lost the data"),
