@@ -218,8 +218,8 @@ impl DatastoreHandle {
     }
 
     /// Refuses what somebody asks for now, if the datastore does not answer, or takes no
-    /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is seen to when it
-    /// answers again.
+    /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is
+    /// seen to when it answers again.
     pub fn must_answer(&self) -> Result<()> {
         let datastore = self.open()?;
         let checked = self.answer_to(move || {
