@@ -9,7 +9,9 @@
 //!   is not missed where all images are that should be there.
 //!
 //! All else is another file system, or the bare mount point: nothing is done there. A
-//! mark that is there is taken over, as another Sterna may know the directory by it.
+//! mark that is there is taken over, as another Sterna may know the directory by it; but not
+//! the mark of another datastore of this state, which somebody has copied with its files: with
+//! one mark for two, each could be found in the other's place. It is overwritten.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,9 +49,10 @@ pub(crate) fn open(
     let found = match directory {
         Some(path) => {
             let expected = expected(store, &record.name).map_err(|it| it.with_cause())?;
-            recognize(path, record.mark, &expected).map_err(text)?
+            let others = others(store, &record.name).map_err(|it| it.with_cause())?;
+            recognize(path, record.mark, &expected, &others).map_err(text)?
         }
-        None => None,
+        None => Found::default(),
     };
     // One that is made slower stands for another.
     let is_itself = record.shape.is_none();
@@ -64,7 +67,8 @@ pub(crate) fn open(
     {
         datastore = datastore.was_so_large(size).map_err(text)?;
     }
-    let mark = directory.and_then(|path| found.or_else(|| give_mark(record, path)));
+    let give = |path| give_mark(record, path, found.anothers);
+    let mark = directory.and_then(|path| found.own.or_else(|| give(path)));
     if let Some(mark) = mark {
         datastore = datastore.marked(mark);
     }
@@ -80,13 +84,17 @@ pub(crate) fn open(
 
 /// Gives a directory the mark that it had, or a new one. A file system that is full has
 /// no room for it: its datastore is used without until it has.
-fn give_mark(record: &DatastoreRecord, directory: &Path) -> Option<Mark> {
+fn give_mark(
+    record: &DatastoreRecord,
+    directory: &Path,
+    instead_of: Option<Mark>,
+) -> Option<Mark> {
     let datastore = &record.name;
     let mark = match record.mark {
         Some(mark) => mark,
         None => Mark(random::number().ok()?),
     };
-    match mark::give(mark, directory) {
+    match mark::give(mark, directory, instead_of) {
         Ok(mark) => {
             tracing::info!(datastore, directory = %directory.display(), "marked");
             Some(mark)
@@ -136,31 +144,51 @@ fn expected(store: &Store, datastore: &str) -> Result<Vec<Expected>, StoreError>
     Ok(all)
 }
 
-/// The mark of a directory that is the datastore, if it has one; an error if it is
-/// another directory.
+/// The marks of all other datastores.
+fn others(store: &Store, datastore: &str) -> Result<Vec<Mark>, StoreError> {
+    let others = store.datastores()?.into_iter().filter(|it| it.name != datastore);
+    Ok(others.filter_map(|it| it.mark).collect())
+}
+
+/// What a directory that is the datastore is marked with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Found {
+    own: Option<Mark>,
+    /// That of another datastore, which was copied there.
+    anothers: Option<Mark>,
+}
+
+/// What marks a directory that is the datastore; an error if it is another directory.
 fn recognize(
     directory: &Path,
     mark: Option<Mark>,
     expected: &[Expected],
-) -> Result<Option<Mark>, DatastoreError> {
+    others: &[Mark],
+) -> Result<Found, DatastoreError> {
     let found = match mark::read(directory) {
         Ok(found) => Some(found),
         Err(MarkError::Missing | MarkError::Damaged(_)) => None,
         Err(error) => return Err(elsewhere(directory, error.to_string())),
     };
     let is_there = |image: &Expected| image.is_in(directory);
+    let is_anothers = |found: &Mark| mark != Some(*found) && others.contains(found);
+    let found = Found {
+        own: found.filter(|found| !is_anothers(found)),
+        anothers: found.filter(is_anothers),
+    };
     let Some(mark) = mark else {
-        if expected.is_empty() || expected.iter().any(is_there) {
+        let is_empty = expected.is_empty() && found.anothers.is_none();
+        if is_empty || expected.iter().any(is_there) {
             return Ok(found);
         }
         let what = "none of the datastore's images is there";
         return Err(elsewhere(directory, what.into()));
     };
     let is_all_there = || !expected.is_empty() && expected.iter().all(is_there);
-    if found == Some(mark) || is_all_there() {
+    if found.own == Some(mark) || is_all_there() {
         return Ok(found);
     }
-    check_mark(directory, mark).map(|()| Some(mark))
+    check_mark(directory, mark).map(|()| Found { own: Some(mark), anothers: None })
 }
 
 fn elsewhere(directory: &Path, what: String) -> DatastoreError {
@@ -184,10 +212,14 @@ mod tests {
     }
 
     fn give(mark: Mark, directory: &Path) {
-        assert_eq!(mark::give(mark, directory).unwrap(), mark);
+        assert_eq!(mark::give(mark, directory, None).unwrap(), mark);
     }
 
-    fn is_refused(recognized: &Result<Option<Mark>, DatastoreError>) -> bool {
+    fn own(own: Option<Mark>) -> Found {
+        Found { own, anothers: None }
+    }
+
+    fn is_refused(recognized: &Result<Found, DatastoreError>) -> bool {
         matches!(recognized, Err(DatastoreError::Elsewhere { .. }))
     }
 
@@ -195,24 +227,24 @@ mod tests {
     fn a_directory_is_known_by_its_mark_and_by_no_other() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
-        assert!(is_refused(&recognize(path, Some(Mark(7)), &[])));
+        assert!(is_refused(&recognize(path, Some(Mark(7)), &[], &[])));
         give(Mark(7), path);
-        assert_eq!(recognize(path, Some(Mark(7)), &[]).unwrap(), Some(Mark(7)));
-        assert!(is_refused(&recognize(path, Some(Mark(8)), &[])));
+        assert_eq!(recognize(path, Some(Mark(7)), &[], &[]).unwrap(), own(Some(Mark(7))));
+        assert!(is_refused(&recognize(path, Some(Mark(8)), &[], &[])));
     }
 
     #[test]
     fn one_that_never_had_a_mark_is_known_by_any_of_its_images() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
-        assert_eq!(recognize(path, None, &[]).unwrap(), None);
+        assert_eq!(recognize(path, None, &[], &[]).unwrap(), own(None));
         let lost = Expected { file: "b.raw".into(), disk: DiskId(2), generation: 1 };
         let known = [lost, image(path, "a", 4, Role::Active)];
-        assert!(is_refused(&recognize(path, None, &known)), "it is an older one");
+        assert!(is_refused(&recognize(path, None, &known, &[])), "it is an older one");
         image(path, "a", 5, Role::Retired);
-        assert!(is_refused(&recognize(path, None, &known)), "the disk has left it");
+        assert!(is_refused(&recognize(path, None, &known, &[])), "the disk has left it");
         image(path, "a", 7, Role::Active);
-        assert_eq!(recognize(path, None, &known).unwrap(), None);
+        assert_eq!(recognize(path, None, &known, &[]).unwrap(), own(None));
     }
 
     #[test]
@@ -220,11 +252,32 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         let known = ["a", "b"].map(|name| image(path, name, 5, Role::Active));
-        assert_eq!(recognize(path, Some(Mark(7)), &known).unwrap(), None);
+        assert_eq!(recognize(path, Some(Mark(7)), &known, &[]).unwrap(), own(None));
         // Another Sterna has marked it.
         give(Mark(8), path);
-        assert_eq!(recognize(path, Some(Mark(7)), &known).unwrap(), Some(Mark(8)));
+        assert_eq!(recognize(path, Some(Mark(7)), &known, &[]).unwrap(), own(Some(Mark(8))));
         std::fs::remove_file(path.join("b.raw")).unwrap();
-        assert!(is_refused(&recognize(path, Some(Mark(7)), &known)));
+        assert!(is_refused(&recognize(path, Some(Mark(7)), &known, &[])));
+    }
+
+    #[test]
+    fn the_mark_of_another_datastore_of_this_state_is_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let known = [image(path, "a", 5, Role::Active)];
+        give(Mark(8), path);
+        let found = recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap();
+        assert_eq!(found, Found { own: None, anothers: Some(Mark(8)) });
+        assert_eq!(mark::give(Mark(7), path, found.anothers).unwrap(), Mark(7));
+        assert_eq!(recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap(), own(Some(Mark(7))));
+        // Without its images it may be the other one.
+        give_over(Mark(8), path);
+        assert!(is_refused(&recognize(path, Some(Mark(7)), &[], &[Mark(8)])));
+        assert!(is_refused(&recognize(path, None, &[], &[Mark(8)])));
+    }
+
+    fn give_over(mark: Mark, directory: &Path) {
+        let before = mark::read(directory).ok();
+        assert_eq!(mark::give(mark, directory, before).unwrap(), mark);
     }
 }

@@ -105,17 +105,21 @@ pub fn read(directory: &Path) -> Result<Mark, MarkError> {
     }
 }
 
-/// Gives a directory a mark, if it has none that can be read: atomic, and durable
+/// Gives a directory a mark, if it has none that can be read, or this one: atomic, and durable
 /// when it returns. Gives the mark that it has then: of several daemons who do so at the
 /// same time one comes first.
-pub fn give(mark: Mark, directory: &Path) -> io::Result<Mark> {
+pub fn give(
+    mark: Mark,
+    directory: &Path,
+    instead_of: Option<Mark>,
+) -> io::Result<Mark> {
     let path = directory.join(FILE);
     // Its name is nobody else's.
     let own = directory.join(format!("{FILE}.{mark}"));
     plain::replace(&own, &encode(mark), MODE)?;
     let given = match fs::hard_link(&own, &path) {
         Ok(()) => Ok(()),
-        Err(_) if read(directory).is_ok() => Ok(()),
+        Err(_) if read(directory).is_ok_and(|it| Some(it) != instead_of) => Ok(()),
         // A damaged one, or something else; or a file system without links.
         Err(_) => fs::rename(&own, &path),
     };
