@@ -112,7 +112,9 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     setting.stage.daemon.restart();
     let ended = setting.transfer(id);
     assert_eq!(ended["state"], "cancelled", "{ended:#}");
-    assert_eq!(ended["reason"], "the daemon was stopped", "{ended:#}");
+    // The other QEMU may be about to end by itself, and then does not answer.
+    let why = ended["reason"].as_str().unwrap_or_default();
+    assert!(why.starts_with("the daemon was stopped"), "{ended:#}");
     setting.runs_on("a", &old);
     setting.recommended();
     // The other QEMU ends.
