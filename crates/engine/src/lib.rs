@@ -67,6 +67,6 @@ pub use listener::Listener;
 pub use memory::remove_leftovers;
 pub use plain::keep_descriptors;
 pub use sidecar::Beside;
-pub use stats::{DiskProfile, DiskStats, DiskWindow, Requests};
+pub use stats::{DiskProfile, DiskStats, DiskWindow, Reach, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};

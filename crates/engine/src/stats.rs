@@ -36,6 +36,17 @@ pub struct DiskStats {
     pub errors: u64,
 }
 
+/// How a disk's images are reached. As long as it is the same, no way to any of them was lost:
+/// whoever asks an export between the two has asked the one that the disk uses, if the server
+/// is one for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The images: the disk's, and during a move the copy, unless that is let go of.
+    pub images: u32,
+    /// Connections to servers that they have lost.
+    pub ways_lost: u64,
+}
+
 /// What a disk's requests are like, since it was attached.
 #[derive(Clone, Debug)]
 pub struct DiskProfile {

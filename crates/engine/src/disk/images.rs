@@ -9,6 +9,7 @@ use super::Core;
 use crate::image::{Cx, Image, ImageOp, Opened};
 use crate::io::{Completion, ImageId};
 use crate::qos::{Flow, Item};
+use crate::stats::Reach;
 
 /// An image of a disk.
 pub(super) struct Held {
@@ -183,6 +184,19 @@ impl Core {
             self.promise.lose(cx.now, &self.name, Loss::WentBack);
         }
         went
+    }
+
+    /// How its images are reached; nothing if one of them is not.
+    pub(crate) fn reach(&self) -> Option<Reach> {
+        let mut reach = Reach::default();
+        for held in self.images.iter().filter(|held| !held.closing) {
+            if !held.image.is_in_reach() {
+                return None;
+            }
+            reach.images += 1;
+            reach.ways_lost += held.image.ways_lost();
+        }
+        Some(reach)
     }
 
     /// Whether another export answers where an image was.

@@ -7,7 +7,7 @@ use sterna_core::qos::Pool;
 
 use super::{Engine, EngineError};
 use crate::reactor::Reactor;
-use crate::stats::{DiskProfile, DiskStats, DiskWindow};
+use crate::stats::{DiskProfile, DiskStats, DiskWindow, Reach};
 use crate::troubles::Trouble;
 use sterna_core::DiskId;
 
@@ -19,6 +19,11 @@ impl Engine {
             let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
             core.counters.stats(core.connections, in_flight)
         })
+    }
+
+    /// How a disk's images are reached; nothing if one of them is out of reach.
+    pub fn reach(&self, disk: DiskId) -> Result<Option<Reach>, EngineError> {
+        self.on_disk(disk, |disk, _| disk.core.reach())
     }
 
     /// What a disk's requests are like. Some 100 KiB are copied.

@@ -194,6 +194,10 @@ impl<L: Layer> Image for Under<L> {
         self.inner.is_in_reach()
     }
 
+    fn ways_lost(&self) -> u64 {
+        self.inner.ways_lost()
+    }
+
     fn in_flight(&self) -> usize {
         self.layer.in_flight() + self.inner.in_flight()
     }

@@ -330,6 +330,11 @@ pub(crate) trait Image {
         true
     }
 
+    /// How many of its ways there it has lost by now.
+    fn ways_lost(&self) -> u64 {
+        0
+    }
+
     /// Answers all operations with an error as soon as the kernel has given
     /// their buffers back, instead of waiting for a server that is gone. Images
     /// whose operations end by themselves have nothing to do.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
 use sterna_core::fingerprint::{Fingerprint, UNRECORDED};
+use sterna_engine::Reach;
 
 use crate::asker::Asker;
 
@@ -32,6 +33,8 @@ pub(super) struct Counted {
     pub(super) zeroes: u64,
     /// The migration whose copy it is, if it is one.
     pub(super) copy: Option<u64>,
+    /// How the place is reached; nothing if it is not.
+    pub(super) reach: Option<Reach>,
 }
 
 impl Counted {
@@ -65,7 +68,8 @@ impl Known {
 
     /// Whether to look again; `at_the_end` whether it is the last time.
     pub(super) fn is_due(&self, counted: Counted, at_the_end: bool) -> bool {
-        if self.silent.is_some_and(|since| since.elapsed() < AGAIN) {
+        let is_silent = self.silent.is_some_and(|since| since.elapsed() < AGAIN);
+        if is_silent || counted.reach.is_none() {
             return false;
         }
         let (written, ago) = (self.written(counted), Nanos::from(self.taken.elapsed()));
@@ -76,12 +80,18 @@ impl Known {
         })
     }
 
-    /// It was taken, or the place has not answered. Gives what is to be recorded.
+    /// It was taken, or the place has not answered. Gives what is to be recorded. `reach`: how
+    /// the place is reached now. If the way was lost meanwhile, another place may have been
+    /// looked at, and nobody has looked.
     pub(super) fn has_looked(
         &mut self,
         counted: Counted,
+        reach: Option<Reach>,
         taken: Option<Fingerprint>,
     ) -> Option<Fingerprint> {
+        if counted.reach.is_none() || counted.reach != reach {
+            return None;
+        }
         if taken.is_none() {
             self.silent = Some(Instant::now());
             return None;
@@ -117,15 +127,31 @@ impl Known {
 mod tests {
     use super::*;
 
+    const REACHED: Option<Reach> = Some(Reach { images: 1, ways_lost: 4 });
+
+    #[test]
+    fn what_was_looked_at_while_the_way_was_lost_may_be_another_place() {
+        let mut known = Known::new(None);
+        let taken = Some(Fingerprint::default());
+        for reach in [None, Some(Reach { images: 1, ways_lost: 8 })] {
+            assert_eq!(known.has_looked(count(0, 0), reach, taken.clone()), None);
+            assert!(known.is_due(count(0, 0), false), "nobody has looked");
+        }
+        let out_of_reach = Counted { reach: None, ..count(0, 0) };
+        assert!(!known.is_due(out_of_reach, false));
+        assert_eq!(known.has_looked(out_of_reach, None, taken.clone()), None);
+        assert_eq!(known.has_looked(count(0, 0), REACHED, taken.clone()), taken);
+    }
+
     fn count(bytes: u64, zeroes: u64) -> Counted {
-        Counted { bytes, zeroes, copy: None }
+        Counted { bytes, zeroes, copy: None, reach: REACHED }
     }
 
     #[test]
     fn a_copy_that_has_become_the_disk_is_looked_at_at_once() {
         let copying = Counted { copy: Some(3), ..count(9, 0) };
         let mut known = Known::new(None);
-        known.has_looked(copying, Some(Fingerprint::default()));
+        known.has_looked(copying, REACHED, Some(Fingerprint::default()));
         assert!(!known.is_due(copying, false));
         assert!(known.is_due(count(9, 0), false));
         // Until then, nobody knows what was written.
@@ -145,14 +171,14 @@ mod tests {
     fn a_place_that_nobody_has_looked_at_is_due_and_a_silent_one_waits() {
         let mut known = Known::new(None);
         assert!(known.is_due(count(0, 0), false));
-        known.has_looked(count(0, 0), None);
+        known.has_looked(count(0, 0), REACHED, None);
         assert!(!known.is_due(count(0, 0), false));
     }
 
     #[test]
     fn the_state_hears_of_each_gibibyte_once() {
         let mut known = Known::new(None);
-        known.has_looked(count(7, 0), Some(Fingerprint::default()));
+        known.has_looked(count(7, 0), REACHED, Some(Fingerprint::default()));
         known.is_recorded(0);
         assert_eq!(known.news(count(6 + UNRECORDED, 0)), None);
         let news = known.news(count(7 + UNRECORDED, 0)).expect("that is much");
@@ -166,7 +192,7 @@ mod tests {
     #[test]
     fn what_the_state_could_not_take_is_news_again() {
         let mut known = Known::new(None);
-        let taken = known.has_looked(count(7, 0), Some(Fingerprint::default()));
+        let taken = known.has_looked(count(7, 0), REACHED, Some(Fingerprint::default()));
         assert_eq!(known.news(count(7, 0)), taken, "nobody has recorded it");
         known.is_recorded(0);
         assert_eq!(known.news(count(7, 0)), None);

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use sterna_api::{Error, Result};
 use sterna_core::fingerprint::{Fingerprint, LOOK, STRETCH, Whose, checksum};
 use sterna_core::{DiskId, Nanos};
+use sterna_engine::Reach;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::trailer;
@@ -311,15 +312,23 @@ impl Storage {
             None => 0,
         };
         let bytes = stats.write.bytes + copied;
-        Some(Counted { bytes, zeroes: stats.zeroes, copy })
+        let reach = self.reach(disk, copy);
+        Some(Counted { bytes, zeroes: stats.zeroes, copy, reach })
+    }
+
+    /// How a disk is reached, or its copy: not one that a move has let go of.
+    fn reach(&self, disk: DiskId, copy: Option<u64>) -> Option<Reach> {
+        let reach = self.engine.reach(disk).ok().flatten();
+        reach.filter(|reach| copy.is_none() || reach.images > 1)
     }
 
     /// What is to be recorded of a look.
     fn has_looked(&self, look: Look) -> Option<FingerprintRecord> {
         let Look { key, counted, asked } = look;
         let taken = asked.answer().flatten();
+        let reach = self.reach(key.0, counted.copy);
         let mut all = lock(&self.fingerprints.all);
-        let fingerprint = all.get_mut(&key)?.has_looked(counted, taken)?;
+        let fingerprint = all.get_mut(&key)?.has_looked(counted, reach, taken)?;
         Some(record(&key, fingerprint))
     }
 

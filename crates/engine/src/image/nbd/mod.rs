@@ -300,6 +300,10 @@ impl Image for NbdImage {
         self.links.iter().any(|link| link.state == State::Up)
     }
 
+    fn ways_lost(&self) -> u64 {
+        self.counters.lost
+    }
+
     fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
         if self.must_wait(&op) {
             self.held.push_back((ticket, op));
