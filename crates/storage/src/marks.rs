@@ -146,7 +146,8 @@ fn expected(store: &Store, datastore: &str) -> Result<Vec<Expected>, StoreError>
 
 /// The marks of all other datastores.
 fn others(store: &Store, datastore: &str) -> Result<Vec<Mark>, StoreError> {
-    let others = store.datastores()?.into_iter().filter(|it| it.name != datastore);
+    let all: Vec<DatastoreRecord> = store.datastores()?;
+    let others = all.into_iter().filter(|it| it.name != datastore);
     Ok(others.filter_map(|it| it.mark).collect())
 }
 
@@ -255,7 +256,10 @@ mod tests {
         assert_eq!(recognize(path, Some(Mark(7)), &known, &[]).unwrap(), own(None));
         // Another Sterna has marked it.
         give(Mark(8), path);
-        assert_eq!(recognize(path, Some(Mark(7)), &known, &[]).unwrap(), own(Some(Mark(8))));
+        assert_eq!(
+            recognize(path, Some(Mark(7)), &known, &[]).unwrap(),
+            own(Some(Mark(8)))
+        );
         std::fs::remove_file(path.join("b.raw")).unwrap();
         assert!(is_refused(&recognize(path, Some(Mark(7)), &known, &[])));
     }
@@ -269,7 +273,10 @@ mod tests {
         let found = recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap();
         assert_eq!(found, Found { own: None, anothers: Some(Mark(8)) });
         assert_eq!(mark::give(Mark(7), path, found.anothers).unwrap(), Mark(7));
-        assert_eq!(recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap(), own(Some(Mark(7))));
+        assert_eq!(
+            recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap(),
+            own(Some(Mark(7)))
+        );
         // Without its images it may be the other one.
         give_over(Mark(8), path);
         assert!(is_refused(&recognize(path, Some(Mark(7)), &[], &[Mark(8)])));

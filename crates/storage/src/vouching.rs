@@ -3,8 +3,8 @@
 //!
 //! - **An export whose connections are all lost**, and of which nothing is known to be durable
 //!   (`sterna_engine` asks): whatever answers there is compared with the places of all other
-//!   disks, as before a move (`twins`), unless its fingerprint is the disk's own. Nothing is
-//!   written.
+//!   disks, as before a move (`twins`), unless its fingerprint is the disk's own. A copy is
+//!   compared in any case. Nothing is written.
 //! - **The destination of a move that is taken up again**: the same. No tracers are written
 //!   there: a kill would leave them in what counts as copied.
 //!
@@ -102,11 +102,17 @@ impl Storage {
             return Vouched::Fine;
         };
         let told = self.owners(&on).and_then(|(owners, in_doubt)| {
+            let mut is_proven = false;
             for (disk, size, what) in &owners {
-                if self.check_place(*disk, *size, what, &on)? {
-                    return Ok(());
-                }
+                is_proven |= self.check_place(*disk, *size, what, &on)?;
             }
+            // What a copy was known by may have been learned in the moment in which another
+            // export answered there. So it is compared all the same, with what can be read.
+            let in_doubt = match (is_proven, in_doubt) {
+                (true, InDoubt::Pass) => return Ok(()),
+                (true, InDoubt::Refuse) => InDoubt::Pass,
+                (false, in_doubt) => in_doubt,
+            };
             let owners: Vec<DiskId> = owners.into_iter().map(|(disk, ..)| disk).collect();
             self.check_is_no_twin_of_others(&on, &on.get()?, &owners, in_doubt)
         });

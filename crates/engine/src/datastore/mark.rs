@@ -108,11 +108,7 @@ pub fn read(directory: &Path) -> Result<Mark, MarkError> {
 /// Gives a directory a mark, if it has none that can be read, or this one: atomic, and durable
 /// when it returns. Gives the mark that it has then: of several daemons who do so at the
 /// same time one comes first.
-pub fn give(
-    mark: Mark,
-    directory: &Path,
-    instead_of: Option<Mark>,
-) -> io::Result<Mark> {
+pub fn give(mark: Mark, directory: &Path, instead_of: Option<Mark>) -> io::Result<Mark> {
     let path = directory.join(FILE);
     // Its name is nobody else's.
     let own = directory.join(format!("{FILE}.{mark}"));
@@ -173,7 +169,7 @@ mod tests {
     fn a_directory_has_one_mark_whoever_comes_first() {
         let directory = tempfile::tempdir().unwrap();
         let read = || read(directory.path());
-        let give = |number| give(Mark(number), directory.path()).unwrap();
+        let give = |number| give(Mark(number), directory.path(), None).unwrap();
         assert!(matches!(read(), Err(MarkError::Missing)));
         for number in [1, 2] {
             assert_eq!(give(number), Mark(1));
