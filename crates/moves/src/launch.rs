@@ -222,14 +222,9 @@ impl Moves {
         if record.pause.as_ref().is_some_and(|pause| pause.compare) {
             return; // Only the operator may let it go on.
         }
-        // Without a map (a daemon was killed before it had made one) all is compared.
-        let start = match self.map_path(record.id).exists() {
-            true => Start::Resume,
-            false => Start::Suspect,
-        };
         let taken = self
             .check_destination(record, false)
-            .and_then(|()| self.launch(job, record, start));
+            .and_then(|()| self.launch(job, record, self.start_of(record)));
         match taken {
             Ok(()) => tracing::info!(migration = record.id, "migration continues"),
             // What the operator asked for holds, and comes up again on resuming.
@@ -291,9 +286,7 @@ impl Moves {
         record: &MigrationRecord,
     ) -> Result<()> {
         let compare = record.pause.as_ref().is_some_and(|pause| pause.compare);
-        // A map that could not be opened at the start was given up when clients came in.
-        let is_given_up = !self.map_path(record.id).exists();
-        let start = if compare || is_given_up { Start::Suspect } else { Start::Resume };
+        let start = self.start_of(record);
         let running = MigrationRecord { pause: None, ..record.clone() };
         let launched = self
             .check_destination(record, compare)
@@ -316,6 +309,15 @@ impl Moves {
                     .hint(hint))
             }
         }
+    }
+
+    /// How a migration goes on. All is compared that may not be believed, and where there is no
+    /// map: a daemon was killed before it had made one, or one that could not be opened at the
+    /// start was given up when clients came in.
+    fn start_of(&self, record: &MigrationRecord) -> Start {
+        let compare = record.pause.as_ref().is_some_and(|pause| pause.compare);
+        let has_map = self.map_path(record.id).exists();
+        if compare || !has_map { Start::Suspect } else { Start::Resume }
     }
 
     /// Records what stands in a migration's way.

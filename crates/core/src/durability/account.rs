@@ -98,8 +98,9 @@ impl Keeper {
         }
     }
 
+    /// Whether both are servers, or both the kernel.
     fn is_alike(self, other: Keeper) -> bool {
-        matches!(self, Keeper::Kernel { .. }) == matches!(other, Keeper::Kernel { .. })
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 

@@ -86,6 +86,7 @@ mod source_losses;
 mod step_table;
 mod streams;
 mod switch;
+mod throughput;
 mod tokens;
 mod trust;
 mod unflushed;
@@ -342,7 +343,7 @@ impl<M: RegionMap> Mirror<M> {
             State::Ended(MirrorEnd::Completed) => Phase::Completed,
             State::Ended(MirrorEnd::Cancelled) => Phase::Cancelled,
         };
-        let rate = self.pace.rate();
+        let rate = self.pace.throughput().rate();
         let synced = self.regions.synced_bytes().saturating_sub(self.bad.bytes());
         let left = self.config.size - synced;
         let unverified = match self.verified() {
@@ -352,7 +353,7 @@ impl<M: RegionMap> Mirror<M> {
         // Nobody knows when a switch-over succeeds that did not fit into its time, or waits.
         let is_slow = self.switch.undone() > 0 || self.switch.waits_long(now);
         let is_foreseen = !(phase == Phase::SwitchingOver && is_slow);
-        let steady = self.pace.steady_rate();
+        let steady = self.pace.throughput().steady();
         let eta = steady
             .filter(|_| self.state == State::Running && is_foreseen)
             .map(|rate| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));

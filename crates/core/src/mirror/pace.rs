@@ -25,11 +25,10 @@
 //!   keeps such a migration from ending.
 //! - While the copier is held back its throughput says nothing about chunk and depth.
 
-use std::ops::RangeInclusive;
-
 use super::drain::Drain;
 use super::idle_detector::{Guest, IdleDetector};
 use super::step_table::{CopyStep, StepTable};
+use super::throughput::Throughput;
 use super::tokens::Tokens;
 use super::{Allowance, CopyMode};
 use crate::Nanos;
@@ -57,18 +56,6 @@ const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
 /// loop sees.
 const FLIGHT_SHORT: Nanos = Nanos::from_millis(60);
 
-/// How long throughput is measured. Long enough for some hundred chunks on a fast
-/// device and a handful on a slow one.
-const WINDOW: Nanos = Nanos::from_millis(300);
-
-/// What the time left is made from looks back over a quarter of the time that was copied,
-/// but over no less than this, or people see it jump with each busy second of a guest; and
-/// over no more, or it does not follow a night that is quieter than the day was.
-const LOOKS_BACK: RangeInclusive<Nanos> = Nanos::from_secs(3)..=Nanos::from_secs(120);
-
-/// So long without a chunk is a throughput, too: none.
-const LULL: Nanos = Nanos::from_secs(1);
-
 /// The limit's burst: as much as this span allows.
 const BURST: Nanos = Nanos::from_millis(100);
 
@@ -94,14 +81,7 @@ pub(super) struct Pace {
     drain: Drain,
     /// Something was held back in the present window.
     held_back: bool,
-    window_start: Nanos,
-    window_bytes: u64,
-    /// Bytes per second, smoothed over windows.
-    smoothed: f64,
-    /// The same over [`LOOKS_BACK`]; nothing before the first window.
-    steady: Option<f64>,
-    /// The windows that are over, all together.
-    measured: Nanos,
+    throughput: Throughput,
     /// Bytes that chunks went over, all in all.
     passed: u64,
 }
@@ -125,11 +105,7 @@ impl Pace {
             response: Nanos(0),
             drain: Drain::new(),
             held_back: false,
-            window_start: now,
-            window_bytes: 0,
-            smoothed: 0.0,
-            steady: None,
-            measured: Nanos(0),
+            throughput: Throughput::new(now),
             passed: 0,
         };
         pace.set_limit(now, limit);
@@ -140,8 +116,7 @@ impl Pace {
     /// Sets or lifts the operator's limit in bytes per second; in force at once.
     pub(super) fn set_limit(&mut self, now: Nanos, limit: Option<u64>) {
         self.limit.set_rate(now, limit.map(|rate| rate.max(1)));
-        // With another limit it goes on at another rate.
-        (self.steady, self.measured) = (None, Nanos(0));
+        self.throughput.changes();
     }
 
     /// Sets or lifts the allowance; in force at once.
@@ -169,9 +144,8 @@ impl Pace {
     pub(super) fn look(&mut self, now: Nanos, guest: Guest, copies: bool) {
         self.idle_detector.look(now, guest, copies);
         self.active = self.idle_detector.is_active(now);
-        if now.since(self.window_start) >= LULL {
-            self.measure(now);
-        }
+        let lull = self.throughput.look(now);
+        self.measured(lull);
     }
 
     /// How long the guest was idle, all in all.
@@ -280,26 +254,13 @@ impl Pace {
             self.current().refund(zeroes);
         }
         self.passed += bytes;
-        self.window_bytes += bytes;
-        if now.since(self.window_start) >= WINDOW {
-            self.measure(now);
-        }
+        let window = self.throughput.done(now, bytes);
+        self.measured(window);
     }
 
-    /// A window is over.
-    fn measure(&mut self, now: Nanos) {
-        let span = now.since(self.window_start);
-        let rate = self.window_bytes as f64 / span.as_secs_f64();
-        self.smoothed =
-            if self.smoothed == 0.0 { rate } else { 0.7 * self.smoothed + 0.3 * rate };
-        self.measured = self.measured.plus(span);
-        let quarter = Nanos(self.measured.0 / 4);
-        let looks_back = quarter.clamp(*LOOKS_BACK.start(), *LOOKS_BACK.end());
-        let weight = 1.0 - (-span.as_secs_f64() / looks_back.as_secs_f64()).exp();
-        let before = self.steady.unwrap_or(rate);
-        self.steady = Some(before + weight * (rate - before));
-        self.window_start = now;
-        self.window_bytes = 0;
+    /// A window is over, if it has a rate.
+    fn measured(&mut self, rate: Option<f64>) {
+        let Some(rate) = rate else { return };
         if self.held_back {
             self.steps.restart();
         } else {
@@ -310,10 +271,8 @@ impl Pace {
 
     /// The copier stood still until `now`: a window must not span the gap.
     pub(super) fn restart(&mut self, now: Nanos) {
-        self.window_start = now;
-        self.window_bytes = 0;
+        self.throughput.restart(now);
         self.steps.restart();
-        self.smoothed = 0.0;
     }
 
     /// Bytes that the copier got through, all in all.
@@ -321,15 +280,9 @@ impl Pace {
         self.passed
     }
 
-    /// What the copier gets through, bytes per second.
-    pub(super) fn rate(&self) -> f64 {
-        self.smoothed
-    }
-
-    /// The same over so long a time that it says when the rest is done; nothing while
-    /// nothing is got through.
-    pub(super) fn steady_rate(&self) -> Option<f64> {
-        self.steady.filter(|rate| *rate > 0.0 && self.smoothed > 0.0)
+    /// What the copier gets through.
+    pub(super) fn throughput(&self) -> &Throughput {
+        &self.throughput
     }
 
     /// The busy rate, where that is what counts now.
@@ -364,18 +317,19 @@ mod tests {
         };
         copy(&mut pace, 60, 100 * MIB);
         copy(&mut pace, 1, 10 * MIB);
-        let steady = pace.steady_rate().expect("it goes on") / MIB as f64;
+        let steady = pace.throughput().steady().expect("it goes on") / MIB as f64;
         assert!(
-            pace.rate() < 60.0 * MIB as f64 && (90.0..100.0).contains(&steady),
+            pace.throughput().rate() < 60.0 * MIB as f64
+                && (90.0..100.0).contains(&steady),
             "{steady}"
         );
         // What lasts is followed.
         copy(&mut pace, 60, 10 * MIB);
-        let steady = pace.steady_rate().expect("it goes on") / MIB as f64;
+        let steady = pace.throughput().steady().expect("it goes on") / MIB as f64;
         assert!((10.0..20.0).contains(&steady), "{steady}");
         // A new limit counts at once.
         pace.set_limit(now, Some(5 * MIB));
-        assert_eq!(pace.steady_rate(), None);
+        assert_eq!(pace.throughput().steady(), None);
     }
 
     #[test]
@@ -395,12 +349,12 @@ mod tests {
     fn a_copier_that_stands_still_is_said_to() {
         let mut pace = pace(Some(20 * MIB), None);
         pace.done(Nanos::from_secs(1), MIB, MIB, true);
-        assert!(pace.rate() > 0.0);
+        assert!(pace.throughput().rate() > 0.0);
         pace.allow(Nanos::from_secs(1), Allowance::IDLE_ONLY);
         for second in 2..30 {
             pace.look(Nanos::from_secs(second), Guest::COMES, false);
         }
-        assert!(pace.rate() < 1000.0, "{}", pace.rate());
+        assert!(pace.throughput().rate() < 1000.0, "{}", pace.throughput().rate());
     }
 
     #[test]

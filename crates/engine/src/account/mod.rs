@@ -245,10 +245,9 @@ impl Line {
 
     /// The image's last writes are lost: all clients are to be told.
     pub(crate) fn is_lost(&self) {
-        let words = &self.account.words;
-        let all = words.clients().unwrap_or_default().all;
+        let all = self.account.words.clients().unwrap_or_default().all;
         let clients = Clients { all, owed: all.max(1) };
-        words.set_owed(Some(Loss::FlushFailed), clients);
+        self.account.owes(Some(Loss::FlushFailed), clients);
     }
 
     fn store(&mut self) {

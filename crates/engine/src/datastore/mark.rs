@@ -105,9 +105,9 @@ pub fn read(directory: &Path) -> Result<Mark, MarkError> {
     }
 }
 
-/// Gives a directory a mark, if it has none that can be read, or this one: atomic, and durable
-/// when it returns. Gives the mark that it has then: of several daemons who do so at the
-/// same time one comes first.
+/// Gives a directory a mark, if it has none that can be read, or that which this one is
+/// `instead_of`: atomic, and durable when it returns. Gives the mark that it has then: of
+/// several daemons who do so at the same time one comes first.
 pub fn give(mark: Mark, directory: &Path, instead_of: Option<Mark>) -> io::Result<Mark> {
     let path = directory.join(FILE);
     // Its name is nobody else's.

@@ -101,6 +101,7 @@ impl Opened for OpenedFile {
             align,
             whole,
         } = self.0;
+        let leaving = Leaving::with(line);
         Box::new(FileImage {
             id,
             size,
@@ -119,8 +120,8 @@ impl Opened for OpenedFile {
             _claim: claim,
             flights: Slab::new(),
             held: VecDeque::new(),
-            outstanding: Outstanding::default(),
-            leaving: Leaving::with(line),
+            outstanding: Outstanding::new(leaving.inherits()),
+            leaving,
             lost: false,
             forgot: false,
             syncs: Syncs::default(),
@@ -285,17 +286,17 @@ impl FileImage {
         let dirties = self.descriptors.dirties(&op, way);
         let mark =
             self.outstanding.begins(&op, dirties, self.descriptors.direct_is_stored);
-        let covers = self.leaving.begins(&op);
-        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark, covers };
+        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }
 
     /// Keeps the account of what is durable when an operation has ended.
     fn note(&mut self, cx: &mut Cx, flight: &Flight, result: &ImageResult) {
-        self.leaving.ended(&flight.op, flight.covers, result);
         let end = flight.end(result, self.descriptors.direct_is_stored);
-        match self.outstanding.ended(flight.mark, end) {
+        let lost = self.outstanding.ended(flight.mark, end);
+        self.leaving.note(self.outstanding.is_unflushed());
+        match lost {
             Some(Failure::Final) => self.lost = true,
             Some(Failure::Once) => {
                 self.forgot = true;

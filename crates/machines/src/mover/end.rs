@@ -184,25 +184,21 @@ impl Driver {
             }),
         };
         recorded.map_err(|error| self.not_recorded(&error))?;
-        let is_unclear = match tidied {
-            Tidied::Unclear(doubt) => {
-                tracing::warn!(
-                    migration = id,
-                    ?doubt,
-                    "it is unclear which image has the last writes"
-                );
-                true
-            }
+        match tidied {
+            Tidied::Unclear(doubt) => tracing::warn!(
+                migration = id,
+                ?doubt,
+                "it is unclear which image has the last writes"
+            ),
             Tidied::Stays(_) => {
                 tracing::info!(
                     migration = id,
                     "the VM's QEMU has nothing of the copy any more"
                 );
-                false
             }
-        };
+        }
         self.tidies = false;
-        self.settle(is_unclear || self.is_sealed());
+        self.settle(matches!(tidied, Tidied::Unclear(_)) || self.is_sealed());
         Ok(())
     }
 }

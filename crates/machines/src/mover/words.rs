@@ -105,16 +105,13 @@ impl Driver {
         noted: Option<String>,
         rest: &Rest,
     ) -> Option<String> {
-        let promised = [REMOVED_WHEN_SERVED, REMOVED_WHEN_IT_ANSWERS].map(str::to_owned);
-        let promised = promised.into_iter().chain([self.removes_later()]);
-        let promised: Vec<String> = promised.collect();
+        let later = self.removes_later();
+        let promised = [REMOVED_WHEN_SERVED, REMOVED_WHEN_IT_ANSWERS, &later];
         let noted = noted.unwrap_or_default();
-        let still_true = noted.split(BETWEEN).filter(|part| {
-            !part.is_empty() && !promised.iter().any(|promise| promise == part)
-        });
-        let mut parts: Vec<String> = still_true.map(str::to_owned).collect();
         let rest = self.rest(rest).filter(|rest| !noted.contains(rest.as_str()));
-        parts.extend(rest);
+        let still_true = noted.split(BETWEEN).filter(|part| !promised.contains(part));
+        let parts = still_true.chain(rest.as_deref());
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
         (!parts.is_empty()).then(|| parts.join(BETWEEN))
     }
 

@@ -21,8 +21,6 @@ pub(super) struct Flight {
     pub(super) dirties: bool,
     /// How it stands in the accounts of what is not durable.
     pub(super) mark: Mark,
-    /// What of what was answered it covers, if it is a flush.
-    pub(super) covers: u64,
 }
 
 /// What the kernel is doing for an operation.

@@ -5,8 +5,6 @@
 //! was any, and of which mounting. An image that is left in good order is flushed, so that
 //! whoever unmounts the file system then has nobody told of a loss.
 
-use sterna_core::durability::Cached;
-
 use super::FileImage;
 use crate::account::Line;
 use crate::image::{Cx, ImageOp, ImageResult, LEAVE_WITHIN, LEAVING, Ticket, token};
@@ -16,8 +14,6 @@ use crate::timer::Alarm;
 #[derive(Default)]
 pub(super) struct Leaving {
     line: Option<Line>,
-    /// What was answered, by this daemon or the one before.
-    answered: Cached,
     alarm: Alarm,
     /// The last flush takes too long: nobody waits for it.
     has_left: bool,
@@ -26,44 +22,23 @@ pub(super) struct Leaving {
 impl Leaving {
     /// An image with this line.
     pub(super) fn with(line: Option<Line>) -> Leaving {
-        let inherits = line.as_ref().is_some_and(Line::is_unflushed);
-        let answered = if inherits { Cached::default() } else { Cached::clean() };
-        Leaving { line, answered, ..Leaving::default() }
+        Leaving { line, ..Leaving::default() }
     }
 
-    /// An operation begins. Gives what it covers, if it is a flush.
-    pub(super) fn begins(&mut self, op: &ImageOp) -> u64 {
-        let covers = self.answered.flush_begins();
-        if may_linger(op) {
-            self.answered.begins();
-        }
-        covers
+    /// Whether a daemon before has answered writes that no flush has covered.
+    pub(super) fn inherits(&self) -> bool {
+        self.line.as_ref().is_some_and(Line::is_unflushed)
     }
 
-    /// It has ended, and nobody is answered yet.
-    pub(super) fn ended(&mut self, op: &ImageOp, covers: u64, result: &ImageResult) {
-        if may_linger(op) {
-            self.answered.ends();
-        }
-        if matches!(op, ImageOp::Flush) && result.is_ok() {
-            self.answered.flushed(covers);
-        }
+    /// Notes whether there are such writes, before anybody is answered.
+    pub(super) fn note(&mut self, unflushed: bool) {
         if let Some(line) = &mut self.line {
-            line.set(self.answered.is_outstanding());
+            line.set(unflushed);
         }
     }
 
     pub(super) fn has_left(&self) -> bool {
         self.has_left
-    }
-}
-
-/// Whether what an operation does is durable only with a flush.
-fn may_linger(op: &ImageOp) -> bool {
-    match op {
-        ImageOp::Write { fua, .. } | ImageOp::Zero { fua, .. } => !fua,
-        ImageOp::Clone { .. } => true,
-        _ => false,
     }
 }
 

@@ -9,6 +9,9 @@
 //! it could not write (a loop device over a full file system, an array that lost a path). A
 //! later flush is true for what is written later ([`Failure::Once`]).
 //!
+//! **What was answered** and no flush has covered, in whatever cache: at first nothing, unless a
+//! daemon before has left some. It is what the image's line in the account says (`leave`).
+//!
 //! A write with FUA that fails counts as a flush that fails, if it may have been the flush in it
 //! (`Flight::end`). A direct one says nothing of pages: of those the next flush is told, whose
 //! descriptor has an account of errors of its own.
@@ -18,10 +21,10 @@ use sterna_core::durability::Cached;
 use crate::image::ImageOp;
 
 /// The accounts of a file.
-#[derive(Default)]
 pub(super) struct Outstanding {
     pages: Cached,
     direct: Cached,
+    answered: Cached,
 }
 
 /// How an operation that has begun stands in the accounts.
@@ -31,8 +34,10 @@ pub(super) struct Mark {
     pages: bool,
     /// It leaves something in the device's cache.
     direct: bool,
+    /// It is durable only with a flush.
+    lingers: bool,
     /// What it covers, if it is a flush.
-    covers: [u64; 2],
+    covers: [u64; 3],
     /// What was outstanding when it began, itself included.
     pages_before: bool,
     direct_before: bool,
@@ -58,6 +63,18 @@ pub(super) enum Failure {
 }
 
 impl Outstanding {
+    /// Those of a file of which a daemon before has answered writes that no flush has covered
+    /// (`inherits`), or not.
+    pub(super) fn new(inherits: bool) -> Outstanding {
+        let answered = if inherits { Cached::default() } else { Cached::clean() };
+        Outstanding { answered, pages: Cached::default(), direct: Cached::default() }
+    }
+
+    /// Whether something was answered that no flush has covered.
+    pub(super) fn is_unflushed(&self) -> bool {
+        self.answered.is_outstanding()
+    }
+
     /// An operation begins that leaves something in the page cache (`dirties`) or not.
     /// `stored`: a direct write that was answered is on the storage.
     pub(super) fn begins(&mut self, op: &ImageOp, dirties: bool, stored: bool) -> Mark {
@@ -68,16 +85,25 @@ impl Outstanding {
         };
         let pages = dirties || may_linger && !stored;
         let direct = may_linger && !pages;
-        let covers = [self.pages.flush_begins(), self.direct.flush_begins()];
+        let lingers = match op {
+            ImageOp::Write { fua, .. } | ImageOp::Zero { fua, .. } => !fua,
+            ImageOp::Clone { .. } => true,
+            _ => false,
+        };
+        let covers =
+            [&self.pages, &self.direct, &self.answered].map(Cached::flush_begins);
         if pages {
             self.pages.begins();
         }
         if direct {
             self.direct.begins();
         }
+        if lingers {
+            self.answered.begins();
+        }
         let pages_before = self.pages.is_outstanding();
         let direct_before = self.direct.is_outstanding();
-        Mark { pages, direct, covers, pages_before, direct_before }
+        Mark { pages, direct, lingers, covers, pages_before, direct_before }
     }
 
     /// It has ended. Says what was lost with it, if anything.
@@ -88,10 +114,14 @@ impl Outstanding {
         if mark.direct {
             self.direct.ends();
         }
+        if mark.lingers {
+            self.answered.ends();
+        }
         match end {
             End::Flushed => {
                 self.pages.flushed(mark.covers[0]);
                 self.direct.flushed(mark.covers[1]);
+                self.answered.flushed(mark.covers[2]);
                 None
             }
             End::FlushFailed if mark.pages_before || self.pages.is_outstanding() => {
