@@ -78,7 +78,8 @@ impl Name {
             Name::Account(_) => tracing::warn!(
                 %error,
                 "cannot keep in {DIRECTORY} whether a disk has unflushed writes: after a \
-                 kill Sterna assumes so"
+                 kill Sterna assumes so, unless the disk is in a file whose file system \
+                 stays mounted"
             ),
         }
     }

@@ -22,6 +22,10 @@
 //!   If the image is found in another mounting (the file system had failed, or was unmounted),
 //!   what no flush had covered may be gone, and nothing else tells of that. A place that is
 //!   not known again (a file server before Linux 6.8) has no line, and no such rule.
+//! - A flush that had been under way for [`LONG_FLUSH`] when the daemon ended may have failed
+//!   since. Whoever flushes next is not told of that: the kernel, or the server, has told the
+//!   daemon that is gone. So it counts as a loss. Of a shorter one Sterna assumes that it ends
+//!   well: a busy disk always has one under way.
 //! - A loss that was known, and that a client is not known to have heard of, is owed on,
 //!   wherever the image is: a failed flush loses writes to a file as well.
 //! - The account counts clients: the next daemon tells as many of those that come back as
@@ -33,7 +37,15 @@
 //!   machine is told nothing, whatever the datastore is: a loss of power takes what was not
 //!   flushed.
 //! - What cannot be read may have said anything: a flush that fails for nothing costs a look
-//!   at a file system, and one that succeeds for nothing costs data.
+//!   at a file system, and one that succeeds for nothing costs data. If only the memory is gone
+//!   (a container was made anew), the record still says whether something was owed, and in
+//!   which mounting the file was: if that is the same, the next daemon inherits the writes.
+
+use crate::Nanos;
+
+/// Storage that fails a flush does so after its own time-outs, of half a minute mostly; storage
+/// that is well seldom needs so long.
+pub const LONG_FLUSH: Nanos = Nanos::from_secs(2);
 
 /// Why writes that clients were answered may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +88,8 @@ pub struct Line {
     pub keeper: Keeper,
     /// Whether it had answered writes that no flush had covered.
     pub unflushed: bool,
+    /// Whether a flush of them had been under way for [`LONG_FLUSH`], or was the last one.
+    pub doubtful: bool,
 }
 
 impl Keeper {
@@ -125,8 +139,15 @@ pub enum Past {
     Nothing,
     /// The machine was started anew since then.
     OtherBoot,
-    /// An account that is gone, damaged, or of something else.
+    /// An account that is damaged, or of something else.
     Unreadable,
+    /// An account of which only the record is left.
+    MemoryGone {
+        /// Clients were to be told of a loss.
+        owed: bool,
+        /// Who kept what was written, if that was this machine's kernel.
+        kernel: Option<Keeper>,
+    },
     /// An account.
     Account {
         /// A loss that a client is not known to have heard of.
@@ -155,12 +176,20 @@ impl Past {
     pub fn legacy(&self, now: Option<Keeper>) -> Legacy {
         match (self, now) {
             (Past::Nothing | Past::OtherBoot, _) => Legacy::default(),
-            (Past::Unreadable, now) => {
-                // A file keeps what was written to it, whoever had it open. But one that is
-                // not known again has an account only since there was something to tell, or a
-                // server: a client may still have to hear of it.
-                let shares = now.is_some_and(Keeper::shares);
+            (Past::Unreadable, Some(Keeper::Server { shares, .. })) => {
                 unflushed(shares, Loss::Unknown).with(Clients::default())
+            }
+            (Past::Unreadable, _) => {
+                unflushed(false, Loss::Unknown).with(Clients::default())
+            }
+            (Past::MemoryGone { owed, kernel }, now) => {
+                let shares = now.is_some_and(|now| match now {
+                    Keeper::Server { shares, .. } => shares,
+                    Keeper::Kernel { .. } => kernel.is_some_and(|then| then.is(now)),
+                });
+                let left = unflushed(shares, Loss::Unknown);
+                let owes = left.owes.or(owed.then_some(Loss::Unknown));
+                Legacy { owes, ..left }.with(Clients::default())
             }
             (Past::Account { owed, clients, lines }, now) => {
                 let legacy = now.map_or_else(Legacy::default, |now| of(lines, now));
@@ -198,6 +227,10 @@ fn of(lines: &[Line], now: Keeper) -> Legacy {
             let shares = now.shares() && open.iter().all(|line| line.keeper.shares());
             match open.is_empty() {
                 true => Legacy::default(),
+                false if shares && open.iter().any(|line| line.doubtful) => Legacy {
+                    owes: Some(Loss::Unknown),
+                    ..unflushed(shares, Loss::Unknown)
+                },
                 false => unflushed(shares, Loss::DaemonEnded),
             }
         }
@@ -224,11 +257,15 @@ mod tests {
     }
 
     fn line(address: u32, shares: bool, unflushed: bool) -> Line {
-        Line { keeper: server(address, shares), unflushed }
+        Line { keeper: server(address, shares), unflushed, doubtful: false }
     }
 
     fn kernel(address: u32) -> Keeper {
         Keeper::Kernel { address }
+    }
+
+    fn file(address: u32, unflushed: bool) -> Line {
+        Line { keeper: kernel(address), unflushed, doubtful: false }
     }
 
     /// Three clients were there, and one of them had not heard of an earlier loss.
@@ -313,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_file_in_another_mounting_may_lack_what_was_not_flushed() {
-        let left = |unflushed| left(&[Line { keeper: kernel(HERE), unflushed }]);
+        let left = |unflushed| left(&[file(HERE, unflushed)]);
         assert_eq!(left(true).legacy(Some(kernel(HERE))), INHERITED);
         assert_eq!(left(true).legacy(Some(kernel(THERE))), owes(Loss::MountedAnew));
         for now in [HERE, THERE] {
@@ -323,16 +360,45 @@ mod tests {
         let past = left(true);
         assert_eq!(past.legacy(Some(server(HERE, false))), NOTHING);
         assert_eq!(past.legacy(None), NOTHING);
-        // What cannot be read is not held against a mounting that may be the same.
+    }
+
+    #[test]
+    fn a_flush_that_took_long_when_the_daemon_ended_may_have_failed() {
+        for keeper in [kernel(HERE), server(HERE, true)] {
+            let past = left(&[Line { keeper, unflushed: true, doubtful: true }]);
+            let told = Legacy { unflushed: true, ..owes(Loss::Unknown) };
+            assert_eq!(past.legacy(Some(keeper)), told, "{keeper:?}");
+            // All was flushed: nothing can be lost.
+            let past = left(&[Line { keeper, unflushed: false, doubtful: true }]);
+            assert_eq!(past.legacy(Some(keeper)), NOTHING, "{keeper:?}");
+        }
+        // That of a copy which did not become the truth says nothing of the disk.
+        let copy = Line { doubtful: true, ..file(THERE, true) };
+        assert_eq!(left(&[file(HERE, true), copy]).legacy(Some(kernel(HERE))), INHERITED);
+    }
+
+    #[test]
+    fn without_its_memory_an_account_says_what_was_owed_and_which_mounting_it_was() {
+        let gone = |owed| Past::MemoryGone { owed, kernel: Some(kernel(HERE)) };
+        let one = Clients { all: 1, owed: 1 };
+        let lost = Legacy { clients: one, ..owes(Loss::Unknown) };
         let inherited = Legacy { clients: Clients::default(), ..INHERITED };
-        assert_eq!(Past::Unreadable.legacy(Some(kernel(HERE))), inherited);
+        assert_eq!(gone(false).legacy(Some(kernel(HERE))), inherited);
+        assert_eq!(gone(false).legacy(Some(kernel(THERE))), lost);
+        let both = Legacy { unflushed: true, ..lost };
+        assert_eq!(gone(true).legacy(Some(kernel(HERE))), both);
+        assert_eq!(gone(true).legacy(Some(server(HERE, true))), both);
+        assert_eq!(gone(false).legacy(None), lost);
+        let past = Past::MemoryGone { owed: false, kernel: None };
+        assert_eq!(past.legacy(Some(kernel(HERE))), lost);
+        // Nor does a record that cannot be read say that nothing was owed.
+        assert_eq!(Past::Unreadable.legacy(Some(kernel(HERE))), lost);
     }
 
     #[test]
     fn a_move_that_was_killed_after_its_commit_has_left_the_file_with_what_was_unflushed()
     {
-        let source = Line { keeper: kernel(HERE), unflushed: true };
-        let copy = Line { keeper: kernel(THERE), unflushed: false };
+        let (source, copy) = (file(HERE, true), file(THERE, false));
         assert_eq!(left(&[source, copy]).legacy(Some(kernel(THERE))), NOTHING);
         assert_eq!(left(&[source, copy]).legacy(Some(kernel(HERE))), INHERITED);
     }

@@ -44,7 +44,7 @@ mod cached;
 mod debts;
 mod witness;
 
-pub use account::{Clients, Keeper, Legacy, Line, Loss, Past};
+pub use account::{Clients, Keeper, LONG_FLUSH, Legacy, Line, Loss, Past};
 pub use cached::Cached;
 pub use debts::{BACK, Debts};
 pub use witness::{

@@ -321,6 +321,12 @@ impl<M: RegionMap> Mirror<M> {
         self.source_losses.owes()
     }
 
+    /// Whether a commit is under way after which the disk's clients are to be told: if the
+    /// daemon is killed meanwhile, the next one has to tell them.
+    pub fn commit_owes(&self) -> bool {
+        self.switch.committing() && self.owes_comparison()
+    }
+
     /// The region map, for the tests that look at what a crash would find.
     pub fn map(&self) -> &M {
         self.regions.map()

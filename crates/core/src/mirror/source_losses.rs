@@ -15,13 +15,10 @@
 //! comparison of a large disk takes longer than such a source needs for its next failure, so
 //! that the move would never end. From then on all that is lost is owed until the switch-over.
 //!
-//! The driver notes in the map's file that something is owed, so that a daemon after this one
-//! compares.
-//!
-//! # Known gap
-//!
-//! If the daemon is killed after the commit's record has become durable, and before clients are
-//! told of what is owed, the next daemon does not tell them.
+//! **Kills.** The driver notes in the map's file that something is owed, so that a daemon after
+//! this one compares. While a commit is under way the disk's account says it, too: if the daemon
+//! is killed before the commit's answer, the next one tells the clients. If the record had not
+//! become durable, they are told once more than they need.
 
 use crate::durability::Loss;
 

@@ -299,7 +299,7 @@ impl World {
         let clients = self.debts.clients();
         let owed = self.why.filter(|_| clients.owed > 0);
         let unflushed = !self.cache.is_empty();
-        let lines = vec![Line { keeper: self.keeper(), unflushed }];
+        let lines = vec![Line { keeper: self.keeper(), unflushed, doubtful: false }];
         self.account = Past::Account { owed, clients, lines };
     }
 

@@ -33,6 +33,8 @@ enum Mistake {
     NotInherited,
     /// What was unflushed counts as lost everywhere.
     LostEverywhere,
+    /// Of a flush that takes long it is assumed that it ends well.
+    LongFlushForgotten,
 }
 
 /// A storage server; it lives longer than its clients' connections.
@@ -67,6 +69,8 @@ struct World {
     debts: Debts<u64>,
     client: u64,
     why: Option<Loss>,
+    /// The server has been at a flush for long.
+    is_long: bool,
     next: u64,
     /// Writes that the client was answered, and those that it knows may be lost.
     answered: Vec<u64>,
@@ -90,6 +94,7 @@ impl World {
             debts: Debts::default(),
             client: 0,
             why: None,
+            is_long: false,
             next: 0,
             answered: Vec::new(),
             told: HashSet::new(),
@@ -114,7 +119,8 @@ impl World {
         let open = clients.owed > 0 && !self.has(Mistake::OwedForgotten);
         let owed = self.why.filter(|_| open);
         let unflushed = self.durability.has_unflushed();
-        let lines = vec![Line { keeper: self.keeper(), unflushed }];
+        let doubtful = self.is_long && !self.has(Mistake::LongFlushForgotten);
+        let lines = vec![Line { keeper: self.keeper(), unflushed, doubtful }];
         self.account = Past::Account { owed, clients, lines };
     }
 
@@ -184,7 +190,8 @@ impl World {
             14 | 15 => self.connection_breaks(),
             16 if self.random.one_in(2) => self.flush_fails(),
             16 => self.power_fails(),
-            17 | 18 => self.is_killed(),
+            17 => self.is_killed(),
+            18 => self.flush_hangs(),
             _ => self.good_end(),
         }
     }
@@ -264,6 +271,19 @@ impl World {
         self.may_fail = false;
     }
 
+    /// The server is at a flush for long, whoever has asked for it; the daemon is killed, and
+    /// the flush fails, or not.
+    fn flush_hangs(&mut self) {
+        self.is_long = true;
+        self.note();
+        self.is_long = false;
+        self.may_fail |= self.durability.has_unflushed();
+        if self.random.one_in(2) {
+            self.storage.cache.clear();
+        }
+        self.is_killed();
+    }
+
     fn connection_breaks(&mut self) {
         let link = self.link();
         self.storage.closes(link);
@@ -298,7 +318,11 @@ impl World {
                 self.storage.cache.clear();
             }
             1 if !self.storage.shares => {
-                (self.account, self.may_fail) = (Past::Unreadable, true);
+                let Past::Account { owed, .. } = self.account else { return };
+                let gone = Past::MemoryGone { owed: owed.is_some(), kernel: None };
+                let is_damaged = self.random.one_in(2);
+                self.account = if is_damaged { Past::Unreadable } else { gone };
+                self.may_fail = true;
             }
             _ => {}
         }
@@ -340,9 +364,14 @@ fn no_flush_is_answered_well_over_what_a_daemon_took_with_it() {
 #[test]
 fn each_mistake_is_found() {
     use Mistake::*;
-    for mistake in
-        [NothingIsLeft, OwedForgotten, ToldWhenSent, NotInherited, LostEverywhere]
-    {
+    for mistake in [
+        NothingIsLeft,
+        OwedForgotten,
+        ToldWhenSent,
+        NotInherited,
+        LostEverywhere,
+        LongFlushForgotten,
+    ] {
         let found = std::panic::catch_unwind(|| run(0..300, Some(mistake)));
         assert!(found.is_err(), "{mistake:?} is not found");
     }

@@ -129,6 +129,16 @@ fn a_loss_that_was_not_compared_and_that_a_kill_hides_is_caught() {
 }
 
 #[test]
+fn a_loss_that_was_not_compared_and_that_a_kill_in_the_commit_hides_is_caught() {
+    is_caught(Mistake::OwedForgottenInCommit, &LOST, |random| Setup {
+        writeback_fails: 10,
+        kills: 0,
+        kills_at_commits: 3,
+        ..with_a_source_that_cannot_write(random)
+    });
+}
+
+#[test]
 fn a_source_that_dropped_writes_at_a_kill_and_is_believed_is_caught() {
     is_caught(Mistake::DroppedSourceBelieved, &LOST, with_a_dropping_source);
 }

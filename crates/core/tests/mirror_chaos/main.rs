@@ -87,6 +87,7 @@ fn a_slow_destination_costs_the_guest_no_more_than_patience() {
 fn a_slow_commit_holds_writes_and_no_reads() {
     run("commits", |random| Setup {
         slow_commits: 1,
+        kills_at_commits: if random.one_in(3) { 10 } else { 0 },
         destination_fails: 400,
         kills: if random.one_in(2) { 100 } else { 0 },
         blocks: 4 + random.below(20),
@@ -304,6 +305,7 @@ fn with_a_source_that_cannot_write(random: &mut Random) -> Setup {
         source_hangs: if random.one_in(3) { 20 } else { 0 },
         destination_slow: random.one_in(3),
         kills: if random.one_in(2) { 300 } else { 0 },
+        kills_at_commits: if random.one_in(2) { 3 } else { 0 },
         controls: if random.one_in(4) { 100 } else { 0 },
         blocks: 4 + random.below(60),
         chaos_steps: 2000,

@@ -31,6 +31,8 @@ pub(crate) enum Mistake {
     OwedNotTold,
     /// Nor is it compared by the next daemon.
     OwedForgottenAtKill,
+    /// Nor is it told by the next daemon, if a commit was durable before the kill.
+    OwedForgottenInCommit,
     /// A map that is found after a kill is believed although the source's server may have
     /// dropped writes with the daemon's connection.
     DroppedSourceBelieved,

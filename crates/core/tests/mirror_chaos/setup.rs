@@ -42,6 +42,8 @@ pub(crate) struct Setup {
     /// The destination goes out of reach, or comes back.
     pub(crate) outages: u64,
     pub(crate) kills: u64,
+    /// The same in each step in which a commit is under way.
+    pub(crate) kills_at_commits: u64,
     pub(crate) power_losses: u64,
     pub(crate) controls: u64,
     /// The operator pauses or resumes, and does not cancel.
@@ -114,6 +116,7 @@ impl Setup {
             failing_commits: 0,
             outages: 0,
             kills: 0,
+            kills_at_commits: 0,
             power_losses: 0,
             controls: 0,
             pauses: 0,

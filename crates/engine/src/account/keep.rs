@@ -65,6 +65,11 @@ impl Keep {
         Ok(line)
     }
 
+    /// Whether a daemon before has left something to tell, although no account can be made.
+    pub(crate) fn owes(&self, now: Option<Keeper>) -> bool {
+        self.account.get().is_none() && Account::is_owed(&self.spec, self.disk, now)
+    }
+
     /// Clients are to be told of this, and there is no account yet. What fails now may succeed
     /// at the next call: the state directory was full for a moment.
     pub(crate) fn make_for(self: &Arc<Self>, loss: Loss, clients: Clients) {

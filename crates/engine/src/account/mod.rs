@@ -14,12 +14,12 @@
 //! Each word has the checksum of the account's generation, the word's place and its value,
 //! so a word of an older account, or in the wrong place, does not pass for one of ours.
 //!
-//! **Failure cases.** A record or a word that is damaged, a record of another disk, and a
-//! memory that is gone (`/dev/shm` was emptied, in a container that was made anew) make the
-//! account unreadable: on a server that may drop writes that counts as a loss, and for a disk
-//! in a file that is not known again, which has an account because clients were to be told of
-//! one. A record that cannot be written fails the opening of an image at a server: the disk
-//! would be served without one. A disk in a file is served without: the log says so.
+//! **Failure cases.** A record or a word that is damaged, and a record of another disk, make the
+//! account unreadable. If the memory is gone (`/dev/shm` was emptied, in a container that was
+//! made anew), the record says whether something was owed, and in which mounting the file was.
+//! A record that cannot be written fails the opening of an image at a server: the disk
+//! would be served without one. A disk in a file is served without if nothing is owed: the log
+//! says so.
 //! A disk in a file that is not known again needs no account before clients are to be told of
 //! something: that a server forgot where the disk was before, or that a flush of the file has
 //! failed. For the latter it is made then (`keep`), on a thread; a kill before it is there is
@@ -40,7 +40,7 @@ use sterna_core::durability::{Clients, Keeper, Legacy, Loss, Past};
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
 pub(crate) use keep::Keep;
-use record::{Record, State};
+use record::{Record, Says, State, Written};
 use words::Words;
 pub(crate) use words::address;
 
@@ -74,8 +74,7 @@ impl AccountSpec {
 /// The account of a disk that is served.
 #[derive(Debug)]
 pub(crate) struct Account {
-    path: PathBuf,
-    record: Record,
+    record: Arc<Written>,
     words: Words,
     /// The lines that an image has, a bit each.
     taken: AtomicU32,
@@ -96,22 +95,29 @@ impl Account {
     ) -> io::Result<(Arc<Account>, Option<Line>)> {
         let (past, found) = left(spec, disk);
         let Legacy { owes, clients, unflushed } = past.legacy(now);
+        let says = Says { owed: owes.is_some(), kernel: kernel(now) };
         let (record, words) = match found {
-            Some(found) => found,
-            None => begin(spec, disk, owes, clients)?,
+            Some((record, words)) => (going_on(spec, record, says), words),
+            None => begin(spec, disk, says, (owes, clients))?,
         };
         // A kill at any of these leaves at least what there was.
         words.set_owed(owes, clients);
         let old = words.lines_in_use();
-        let (path, taken) = (spec.path.clone(), AtomicU32::new(old));
-        let left = owes;
-        let account = Account { path, record, words, taken, left, clients };
+        let taken = AtomicU32::new(old);
+        let record = Arc::new(Written::new(spec.path.clone(), record));
+        let account = Account { record, words, taken, left: owes, clients };
         let account = Arc::new(account);
         let line = now.map(|now| account.line(now, unflushed)).transpose()?;
         for at in (0..words::LINES).filter(|at| old & 1 << at != 0) {
             account.free(at);
         }
+        account.words.set_doubts(0);
         Ok((account, line))
+    }
+
+    /// What a daemon before has left to tell clients.
+    pub(crate) fn is_owed(spec: &AccountSpec, disk: DiskId, now: Option<Keeper>) -> bool {
+        left(spec, disk).0.legacy(now).owes.is_some()
     }
 
     /// What a daemon before has left to tell clients, and how many there were.
@@ -119,9 +125,13 @@ impl Account {
         (self.left, self.clients)
     }
 
-    /// Notes what clients are still to be told. Two stores to memory.
+    /// Notes what clients are still to be told. Two stores to memory; the first time, a thread
+    /// has the record say so, too.
     pub(crate) fn owes(&self, loss: Option<Loss>, clients: Clients) {
         self.words.set_owed(loss, clients);
+        if loss.is_some() {
+            self.record.says_owed();
+        }
     }
 
     /// A line for an image with its keeper, which may have answered unflushed writes already.
@@ -136,12 +146,19 @@ impl Account {
                 let [flushed, open] =
                     [false, true].map(|is| self.words.sealed_line(at, keeper, is));
                 let account = Arc::clone(self);
-                let mut line = Line { account, at, flushed, open, unflushed };
+                let doubtful = false;
+                let mut line = Line { account, at, flushed, open, unflushed, doubtful };
                 line.store();
                 return Ok(line);
             }
         }
         Err(io::Error::other("the disk has too many images at once"))
+    }
+
+    /// Only the disk's reactor changes lines.
+    fn set_doubtful(&self, at: u32, doubtful: bool) {
+        let others = self.words.doubts().unwrap_or_default() & !(1 << at);
+        self.words.set_doubts(others | u32::from(doubtful) << at);
     }
 
     fn free(&self, at: u32) {
@@ -155,11 +172,10 @@ impl Account {
         if self.words.has_open() {
             return;
         }
-        let ended = Record { state: State::EndedWell, ..self.record };
-        match record::write_over(&self.path, &ended) {
-            Ok(()) => Memory::remove(Name::Account(self.record.generation)),
+        match self.record.ends_well() {
+            Ok(generation) => Memory::remove(Name::Account(generation)),
             Err(error) => tracing::warn!(
-                path = %self.path.display(), %error,
+                path = %self.record.path().display(), %error,
                 "cannot note that all writes of a disk are flushed; the memory that says \
                  so stays"
             ),
@@ -173,15 +189,39 @@ pub(crate) fn memory_of(path: &Path) -> Option<Name> {
     (record.state == State::Open).then_some(Name::Account(record.generation))
 }
 
+/// This machine's kernel, if it keeps what is written.
+fn kernel(now: Option<Keeper>) -> Option<u32> {
+    match now {
+        Some(Keeper::Kernel { address }) => Some(address),
+        _ => None,
+    }
+}
+
+/// The record of an account that is gone on with: written anew if it is to say something else.
+/// If that fails, it does without: the memory is there.
+fn going_on(spec: &AccountSpec, record: Record, says: Says) -> Record {
+    let new = Record { says, ..record };
+    if new == record {
+        return record;
+    }
+    match record::write(&spec.path, &new) {
+        Ok(()) => new,
+        Err(error) => {
+            tracing::debug!(path = %spec.path.display(), %error, "a record is as it was");
+            record
+        }
+    }
+}
+
 /// A new account. Its record comes last: until then the one before counts.
 fn begin(
     spec: &AccountSpec,
     disk: DiskId,
-    owes: Option<Loss>,
-    clients: Clients,
+    says: Says,
+    (owes, clients): (Option<Loss>, Clients),
 ) -> io::Result<(Record, Words)> {
     let generation = record::new_generation();
-    let record = Record { generation, disk, boot: spec.boot, state: State::Open };
+    let record = Record { generation, disk, boot: spec.boot, state: State::Open, says };
     let words = Words::create(generation, owes, clients, Home::of(&spec.path).as_ref())?;
     let written = record::write(&spec.path, &record);
     if written.is_err() {
@@ -208,7 +248,9 @@ fn left(spec: &AccountSpec, disk: DiskId) -> (Past, Option<(Record, Words)>) {
         Some((past, words)) => (past, Some((record, words))),
         None => {
             Memory::remove(Name::Account(record.generation));
-            (Past::Unreadable, None)
+            let Says { owed, kernel } = record.says;
+            let kernel = kernel.map(|address| Keeper::Kernel { address });
+            (Past::MemoryGone { owed, kernel }, None)
         }
     }
 }
@@ -222,6 +264,7 @@ pub(crate) struct Line {
     flushed: u64,
     open: u64,
     unflushed: bool,
+    doubtful: bool,
 }
 
 impl Line {
@@ -236,6 +279,17 @@ impl Line {
 
     pub(crate) fn is_unflushed(&self) -> bool {
         self.unflushed
+    }
+
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    /// Whether a flush is under way of which nobody may hear any more how it ends.
+    pub(crate) fn set_doubtful(&mut self, doubtful: bool) {
+        if std::mem::replace(&mut self.doubtful, doubtful) != doubtful {
+            self.account.set_doubtful(self.at, doubtful);
+        }
     }
 
     /// Whether a daemon before has left writes of which nobody knows any more what became.
@@ -259,6 +313,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.unflushed {
+            self.set_doubtful(false);
             self.account.free(self.at);
         }
     }

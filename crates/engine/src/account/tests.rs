@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -202,6 +203,64 @@ fn a_disk_in_a_file_whose_memory_is_gone_tells_a_client_and_one_without_account_
     assert_eq!(place.finds(None), (None, false));
 }
 
+/// A file in a mounting.
+fn file(mounting: u32) -> Option<Keeper> {
+    Some(Keeper::Kernel { address: mounting })
+}
+
+#[test]
+fn without_its_memory_an_account_of_a_file_knows_the_mounting() {
+    for (mounting, found) in [(4, (None, true)), (5, (Some(Loss::Unknown), false))] {
+        let place = Place::new();
+        kill(place.take_up(file(4)));
+        fs::remove_file(memory_of(&place.spec().path)).unwrap();
+        assert_eq!(place.finds(file(mounting)), found);
+    }
+    // And it is the mounting that the last daemon has found.
+    let place = Place::new();
+    kill(place.take_up(file(4)));
+    kill(place.take_up(file(5)));
+    fs::remove_file(memory_of(&place.spec().path)).unwrap();
+    assert_eq!(place.finds(file(5)), (None, true));
+}
+
+#[test]
+fn without_its_memory_an_account_knows_that_clients_were_to_be_told() {
+    let place = Place::new();
+    let (account, line) = place.take_up(file(4));
+    let clients = Clients { all: 2, owed: 1 };
+    account.owes(Some(Loss::FlushFailed), clients);
+    let end = Instant::now() + Duration::from_secs(20);
+    while !record::read(&place.spec().path).unwrap().unwrap().says.owed {
+        assert!(Instant::now() < end, "nobody has noted it");
+        std::thread::yield_now();
+    }
+    kill((account, line));
+    fs::remove_file(memory_of(&place.spec().path)).unwrap();
+    assert_eq!(place.finds(file(4)), (Some(Loss::Unknown), true));
+    // With its memory the next daemon knows when all have heard.
+    let (account, line) = place.take_up(file(4));
+    account.owes(None, clients);
+    kill((account, line));
+    kill(place.take_up(file(4)));
+    fs::remove_file(memory_of(&place.spec().path)).unwrap();
+    assert_eq!(place.finds(file(4)), (None, true));
+}
+
+#[test]
+fn a_record_of_the_first_version_is_believed() {
+    let place = Place::new();
+    let (account, mut line) = place.take_up(Some(DROPS));
+    line.as_mut().unwrap().set(true);
+    kill((account, line));
+    let mut bytes = fs::read(&place.spec().path).unwrap();
+    bytes[8] = 1;
+    let crc = crc32c::crc32c(&bytes[..60]);
+    bytes[60..].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&place.spec().path, bytes).unwrap();
+    assert_eq!(place.finds(Some(DROPS)).0, Some(Loss::DaemonEnded));
+}
+
 #[test]
 fn after_another_boot_nothing_is_known() {
     let place = Place::new();
@@ -224,7 +283,7 @@ fn an_account_of_another_disk_and_one_of_a_newer_sterna_are_not_believed() {
     assert_eq!(account.left().0, Some(Loss::Unknown));
     let second = memory_of(&place.spec().path);
     let mut bytes = fs::read(&place.spec().path).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let crc = crc32c::crc32c(&bytes[..60]);
     bytes[60..].copy_from_slice(&crc.to_le_bytes());
     fs::write(&place.spec().path, bytes).unwrap();
@@ -264,7 +323,7 @@ proptest! {
 
     #[test]
     fn a_word_that_is_damaged_is_not_believed(
-        word in 0..=words::LINES + 1, bit in 0..64_u32,
+        word in 0..=words::LINES + 2, bit in 0..64_u32,
     ) {
         let place = Place::new();
         kill(place.take_up(Some(DROPS)));

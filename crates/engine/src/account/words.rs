@@ -6,9 +6,10 @@
 //! free. Of a server bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's
 //! connections share one cache, and above them are 29 bits of the checksum of the server's
 //! address. Of a file or device bit 0 is clear and bit 2 set, and the rest is the same of what
-//! it is known by: an earlier version takes such a line for none. The last one has the number
-//! of clients in its lower half, and in its upper half how many of them are still to be told;
-//! an earlier version had no such word.
+//! it is known by: an earlier version takes such a line for none. The next one has the number
+//! of clients in its lower half, and in its upper half how many of them are still to be told.
+//! The last one has a bit for each line whose writes are in doubt, the first line's lowest. An
+//! earlier version had no such words.
 //!
 //! A word has its value in its lower half, and in its upper half the crc32c of the account's
 //! generation (u64), the word's place (u64) and the value.
@@ -24,7 +25,8 @@ use crate::memory::{Home, Mapped, Memory, Name};
 /// still being closed.
 pub(super) const LINES: u32 = 15;
 const CLIENTS: usize = 1 + LINES as usize;
-const WORDS: usize = CLIENTS + 1;
+const DOUBTS: usize = CLIENTS + 1;
+const WORDS: usize = DOUBTS + 1;
 /// A page of memory.
 const LEN: u64 = 4096;
 
@@ -53,6 +55,7 @@ impl Words {
         let words = Words { generation, mapped: memory.map(WORDS)? };
         words.set_owed(owed, clients);
         (0..LINES).for_each(|at| words.free_line(at));
+        words.set_doubts(0);
         Ok(words)
     }
 
@@ -74,7 +77,7 @@ impl Words {
             6 => Some(Loss::MountedAnew),
             _ => return None,
         };
-        let mut lines = Vec::new();
+        let (mut lines, doubts) = (Vec::new(), self.doubts()?);
         for at in 0..LINES {
             let value = self.value(1 + at as usize)?;
             let (address, shares) = (value >> FLAGS, value & SHARES != 0);
@@ -83,19 +86,25 @@ impl Words {
                 false if shares => Keeper::Kernel { address },
                 false => continue,
             };
-            lines.push(Line { keeper, unflushed: value & UNFLUSHED != 0 });
+            let (unflushed, doubtful) = (value & UNFLUSHED != 0, doubts & 1 << at != 0);
+            lines.push(Line { keeper, unflushed, doubtful });
         }
         Some(Past::Account { owed, clients: self.clients()?, lines })
     }
 
     /// The clients that are there, or may come back.
     pub(super) fn clients(&self) -> Option<Clients> {
-        // Of an earlier version: nobody was counted.
-        if self.mapped.words()[CLIENTS].load(Ordering::SeqCst) == 0 {
-            return Some(Clients::default());
-        }
-        let value = self.value(CLIENTS)?;
+        let value = self.value_or_none(CLIENTS)?;
         Some(Clients { all: value & Clients::MOST, owed: value >> 16 })
+    }
+
+    /// The lines whose writes are in doubt, a bit each.
+    pub(super) fn doubts(&self) -> Option<u32> {
+        self.value_or_none(DOUBTS)
+    }
+
+    pub(super) fn set_doubts(&self, lines: u32) {
+        self.store(DOUBTS, self.sealed(DOUBTS, lines));
     }
 
     /// The lines that are not free, a bit each.
@@ -155,6 +164,14 @@ impl Words {
     fn store(&self, index: usize, word: u64) {
         // In the order of the program: a kill cuts it off anywhere.
         self.mapped.words()[index].store(word.to_le(), Ordering::SeqCst);
+    }
+
+    /// The value of a word that an earlier version has not written: nothing was counted.
+    fn value_or_none(&self, index: usize) -> Option<u32> {
+        match self.mapped.words()[index].load(Ordering::SeqCst) {
+            0 => Some(0),
+            _ => self.value(index),
+        }
     }
 
     /// A word's value, if it is whole.

@@ -176,6 +176,11 @@ impl Core {
         self.promise.lose(cx.now, &self.name, why);
     }
 
+    /// Whether clients will have lost writes if a commit that is under way becomes durable.
+    pub(crate) fn foresees_loss(&mut self, cx: &Cx, why: Option<Loss>) {
+        self.promise.foresees(cx.now, why);
+    }
+
     /// Whether the server of an image came back in an older state; asked once. Of the image
     /// that is the truth, clients are told.
     pub(crate) fn has_gone_back(&mut self, cx: &Cx, number: u16) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! A disk gets its account with its first image whose keeper is known, with one that is there
 //! already, or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the
-//! disk is under way any more: then what is unflushed stays so.
+//! disk is under way any more: then what is unflushed stays so. A disk in a file whose account
+//! cannot be written is served without one if nobody is to be told of anything.
 
 use std::collections::HashMap;
 use std::io;
@@ -75,12 +76,13 @@ impl Accounts {
 }
 
 fn take_up(keep: &Keep, image: &mut dyn Opened) -> Result<(), OpenError> {
-    let (keeper, was_there) = (image.keeper(), keep.spec().is_there());
+    let keeper = image.keeper();
+    let is_a_file = !matches!(keeper, Some(Keeper::Server { .. }));
     match keep.take_up(keeper) {
         Ok(Some(line)) => image.keep(line),
         Ok(None) => {}
-        // Nothing was to be told, and nothing is lost while the file system stays mounted.
-        Err(error) if matches!(keeper, Some(Keeper::Kernel { .. })) && !was_there => {
+        // Nothing is lost while the file system stays mounted.
+        Err(error) if is_a_file && !keep.owes(keeper) => {
             tracing::warn!(
                 path = %keep.spec().path.display(), %error,
                 "cannot keep whether a disk has unflushed writes; if the daemon ends and \
@@ -99,4 +101,74 @@ fn failed(spec: &AccountSpec, error: &io::Error) -> OpenError {
          directory"
     );
     OpenError::new("the image", reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::Line;
+    use crate::boot::BootId;
+    use crate::image::{Cx, Image};
+    use crate::io::ImageId;
+
+    const DISK: DiskId = DiskId(9);
+
+    /// An image with a keeper, and its line.
+    struct Kept(Keeper, Option<Line>);
+
+    impl Opened for Kept {
+        fn size(&self) -> u64 {
+            1 << 20
+        }
+
+        fn keeper(&self) -> Option<Keeper> {
+            Some(self.0)
+        }
+
+        fn keep(&mut self, line: Line) {
+            self.1 = Some(line);
+        }
+
+        fn start(self: Box<Self>, _cx: &mut Cx, _id: ImageId) -> Box<dyn Image> {
+            unreachable!("it is only opened")
+        }
+    }
+
+    const FILE: Keeper = Keeper::Kernel { address: 4 };
+    const SERVER: Keeper = Keeper::Server { address: 7, shares: true };
+
+    #[test]
+    fn a_disk_in_a_file_is_served_without_an_account_if_nothing_is_owed() {
+        let directory = tempfile::tempdir().unwrap();
+        // In the first nothing can be written; in the second's place is what nobody can read,
+        // and it may have said anything.
+        let paths = [directory.path().join("nosuch/account"), directory.path().into()];
+        let served = [(FILE, [true, false]), (SERVER, [false, false])];
+        for (keeper, is_served) in served {
+            for (path, is_served) in paths.iter().zip(is_served) {
+                let spec = AccountSpec { path: path.clone(), boot: BootId([3; 16]) };
+                let mut image = Kept(keeper, None);
+                let taken = Accounts::default().take_up(DISK, Some(spec), &mut image);
+                assert_eq!(taken.is_ok(), is_served, "{keeper:?} {path:?}");
+                assert!(image.1.is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn an_account_that_has_ended_well_owes_nothing() {
+        for unflushed in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("account");
+            let spec = AccountSpec { path, boot: BootId([3; 16]) };
+            let (accounts, mut image) = (Accounts::default(), Kept(FILE, None));
+            accounts.take_up(DISK, Some(spec.clone()), &mut image).unwrap();
+            image.1.as_mut().unwrap().set(unflushed);
+            drop(image);
+            accounts.end(DISK);
+            let anew = Some(Keeper::Kernel { address: 5 });
+            assert_eq!(Keep::new(DISK, spec.clone()).owes(anew), unflushed);
+            spec.remove().unwrap();
+        }
+    }
 }

@@ -46,6 +46,7 @@ use self::leave::Leaving;
 use self::outstanding::{Failure, Outstanding};
 use super::claim::ImageClaim;
 use super::clone;
+use super::doubt::DOUBT;
 use super::open::{Files, open};
 use super::{
     Cx, Done, HeldFile, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened,
@@ -231,16 +232,19 @@ impl Image for FileImage {
         std::mem::take(&mut self.forgot).then_some(Loss::FlushFailed)
     }
 
-    fn timer(&mut self, _cx: &mut Cx, _tag: u32) {
-        self.leave_as_it_is();
+    fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        match tag {
+            DOUBT => self.looks_for_long_flushes(cx),
+            _ => self.leave_as_it_is(),
+        }
     }
 
     fn in_flight(&self) -> usize {
         self.flights.len() + self.held.len()
     }
 
-    fn close(&mut self, _cx: &mut Cx) {
-        self.close_line();
+    fn close(&mut self, cx: &mut Cx) {
+        self.close_line(cx);
     }
 
     fn take_leave(&mut self, cx: &mut Cx) {
@@ -286,7 +290,11 @@ impl FileImage {
         let dirties = self.descriptors.dirties(&op, way);
         let mark =
             self.outstanding.begins(&op, dirties, self.descriptors.direct_is_stored);
-        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark };
+        if op.makes_durable() {
+            self.leaving.flush_begins(cx, self.id);
+        }
+        let began = cx.now;
+        let flight = Flight { ticket, op, done: 0, step, way, dirties, mark, began };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }
@@ -295,7 +303,7 @@ impl FileImage {
     fn note(&mut self, cx: &mut Cx, flight: &Flight, result: &ImageResult) {
         let end = flight.end(result, self.descriptors.direct_is_stored);
         let lost = self.outstanding.ended(flight.mark, end);
-        self.leaving.note(self.outstanding.is_unflushed());
+        self.note_line(cx, end, lost.is_some());
         match lost {
             Some(Failure::Final) => self.lost = true,
             Some(Failure::Once) => {

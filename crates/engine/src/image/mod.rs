@@ -17,6 +17,7 @@
 mod budget;
 pub(crate) mod claim;
 mod clone;
+mod doubt;
 mod emulated;
 mod emulator;
 mod extents;
@@ -174,6 +175,16 @@ pub(crate) enum ImageOp {
 }
 
 impl ImageOp {
+    /// Whether its answer says that something is durable.
+    pub(crate) fn makes_durable(&self) -> bool {
+        matches!(
+            self,
+            ImageOp::Flush
+                | ImageOp::Write { fua: true, .. }
+                | ImageOp::Zero { fua: true, .. }
+        )
+    }
+
     /// What of the pool it keeps from others.
     pub(crate) fn memory(&self) -> usize {
         match self {

@@ -24,6 +24,7 @@ impl World {
     pub(super) fn crash(&mut self, power: bool) {
         self.check_map();
         let owed = self.mirror.owes_comparison();
+        let commit_owes = self.mirror.commit_owes();
         let committed = self.land_by_chance();
         self.guest.is_cut_off();
         let mut map = self.mirror.map().clone();
@@ -33,7 +34,9 @@ impl World {
         if committed {
             assert!(!power || self.images.is_flushed());
             self.ended = Some(MirrorEnd::Completed);
-            self.leaves_what_is_owed(); // The known gap of `source_losses`.
+            if commit_owes && self.setup.mistake != Some(Mistake::OwedForgottenInCommit) {
+                self.leaves_what_is_owed(); // The next daemon tells the guest.
+            }
             self.guest.gives_up();
             return;
         }

@@ -196,7 +196,9 @@ impl World {
         self.clock += 1;
         if !self.calm {
             let phase = self.mirror.progress().phase;
-            if self.random.one_in(self.setup.kills) {
+            let commits = self.operations.iter().any(Operation::may_commit);
+            let at_commit = commits && self.random.one_in(self.setup.kills_at_commits);
+            if at_commit || self.random.one_in(self.setup.kills) {
                 return self.crash(false);
             }
             if self.random.one_in(self.setup.power_losses) {

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use sterna_core::Nanos;
+
 use super::descriptors::Way;
 use super::outstanding::{End, Mark};
 use crate::buffer::{Slice, UNIT};
@@ -21,6 +23,7 @@ pub(super) struct Flight {
     pub(super) dirties: bool,
     /// How it stands in the accounts of what is not durable.
     pub(super) mark: Mark,
+    pub(super) began: Nanos,
 }
 
 /// What the kernel is doing for an operation.

@@ -3,17 +3,27 @@
 //! What was answered and no flush has covered is safe in the kernel for as long as the file
 //! system stays mounted, or the device stays. The next daemon finds in the line whether there
 //! was any, and of which mounting. An image that is left in good order is flushed, so that
-//! whoever unmounts the file system then has nobody told of a loss.
+//! whoever unmounts the file system then has nobody told of a loss. Before that the line says
+//! that these writes are in doubt (`doubt`): if the flush does not end in time, it fails
+//! unheard, or not.
+
+use sterna_core::Nanos;
 
 use super::FileImage;
+use super::flight::Flight;
+use super::outstanding::End;
 use crate::account::Line;
+use crate::image::doubt::Doubt;
 use crate::image::{Cx, ImageOp, ImageResult, LEAVE_WITHIN, LEAVING, Ticket, token};
+use crate::io::ImageId;
+use crate::slab::Slab;
 use crate::timer::Alarm;
 
 /// What of an image outlives the daemon.
 #[derive(Default)]
 pub(super) struct Leaving {
     line: Option<Line>,
+    doubt: Doubt,
     alarm: Alarm,
     /// The last flush takes too long: nobody waits for it.
     has_left: bool,
@@ -30,10 +40,10 @@ impl Leaving {
         self.line.as_ref().is_some_and(Line::is_unflushed)
     }
 
-    /// Notes whether there are such writes, before anybody is answered.
-    pub(super) fn note(&mut self, unflushed: bool) {
-        if let Some(line) = &mut self.line {
-            line.set(unflushed);
+    /// Something begins that ends with a flush.
+    pub(super) fn flush_begins(&mut self, cx: &mut Cx, id: ImageId) {
+        if self.line.is_some() {
+            self.doubt.flush_begins(cx, id);
         }
     }
 
@@ -44,15 +54,38 @@ impl Leaving {
 
 impl FileImage {
     /// Nobody will ask for the image any more.
-    pub(super) fn close_line(&mut self) {
+    pub(super) fn close_line(&mut self, cx: &mut Cx) {
+        self.leaving.doubt.ends_for_good(cx, self.id);
         if let Some(mut line) = self.leaving.line.take() {
             line.set(false);
         }
     }
 
-    /// Makes durable what was answered, if it has a line that says that something is not.
+    /// Notes what an operation leaves that has ended, before anybody is answered. `lost`:
+    /// whether it was a flush that has lost something.
+    pub(super) fn note_line(&mut self, cx: &Cx, end: End, lost: bool) {
+        let Leaving { line: Some(line), doubt, .. } = &mut self.leaving else { return };
+        line.set(self.outstanding.is_unflushed());
+        match end {
+            End::Flushed => doubt.flushed(),
+            _ if lost => doubt.is_certain(Some(line)),
+            _ => {}
+        }
+        let flights = &self.flights;
+        doubt.ends(cx, line, || oldest_flush(flights));
+    }
+
+    /// A flush may be under way for long.
+    pub(super) fn looks_for_long_flushes(&mut self, cx: &mut Cx) {
+        let since = oldest_flush(&self.flights);
+        let Leaving { line, doubt, .. } = &mut self.leaving;
+        doubt.rings(cx, self.id, since, line.as_mut());
+    }
+
+    /// Makes durable what was answered and is not.
     pub(super) fn flush_last(&mut self, cx: &mut Cx) {
-        if self.leaving.line.as_ref().is_some_and(Line::is_unflushed) {
+        if self.outstanding.is_unflushed() {
+            self.leaving.doubt.is_certain(self.leaving.line.as_mut());
             let at = cx.now.plus(LEAVE_WITHIN);
             self.leaving.alarm.set(&mut cx.timers, Some(at), token(self.id, LEAVING));
             let ticket = Ticket { disk: self.id.disk, id: Ticket::LAST };
@@ -62,6 +95,7 @@ impl FileImage {
 
     /// The last flush has ended. If it has failed, clients are to be told by the next daemon.
     pub(super) fn flushed_last(&mut self, cx: &mut Cx, result: &ImageResult) {
+        self.leaving.doubt.ends_for_good(cx, self.id);
         self.leaving.alarm.set(&mut cx.timers, None, token(self.id, LEAVING));
         if let (Err(errno), Some(line)) = (result, &self.leaving.line) {
             tracing::error!(
@@ -77,10 +111,20 @@ impl FileImage {
     pub(super) fn leave_as_it_is(&mut self) {
         self.leaving.alarm.fired();
         self.leaving.has_left = true;
+        let told = match self.leaving.line {
+            Some(_) => "so the next flush of each client fails",
+            None => "and clients are not told if it fails: see the kernel's log",
+        };
         tracing::warn!(
             path = %self.named.path().display(),
-            "the storage has not flushed a disk's last writes in time; if it is mounted \
-             anew before the next daemon starts, the next flush of each client fails"
+            "the storage has not flushed a disk's last writes in time: nobody hears whether \
+             it still does, {told}"
         );
     }
+}
+
+/// When the oldest of those began that end with a flush.
+fn oldest_flush(flights: &Slab<Flight>) -> Option<Nanos> {
+    let durable = flights.iter().filter(|(_, flight)| flight.op.makes_durable());
+    durable.map(|(_, flight)| flight.began).min()
 }

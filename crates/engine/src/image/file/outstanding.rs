@@ -13,8 +13,9 @@
 //! daemon before has left some. It is what the image's line in the account says (`leave`).
 //!
 //! A write with FUA that fails counts as a flush that fails, if it may have been the flush in it
-//! (`Flight::end`). A direct one says nothing of pages: of those the next flush is told, whose
-//! descriptor has an account of errors of its own.
+//! (`Flight::end`). A direct one says nothing of pages that the kernel still has: of those the
+//! next flush is told, whose descriptor has an account of errors of its own. But pages that the
+//! kernel has written by itself are in the device's cache, like direct writes.
 
 use sterna_core::durability::Cached;
 
@@ -48,7 +49,7 @@ pub(super) struct Mark {
 pub(super) enum End {
     Flushed,
     FlushFailed,
-    /// The same, of the device's cache alone.
+    /// The same, of the device's cache alone: pages may be in it, too.
     DirectFlushFailed,
     Other,
 }
@@ -122,17 +123,17 @@ impl Outstanding {
                 self.pages.flushed(mark.covers[0]);
                 self.direct.flushed(mark.covers[1]);
                 self.answered.flushed(mark.covers[2]);
-                None
+                return None;
             }
-            End::FlushFailed if mark.pages_before || self.pages.is_outstanding() => {
-                Some(Failure::Final)
-            }
-            End::FlushFailed | End::DirectFlushFailed
-                if mark.direct_before || self.direct.is_outstanding() =>
-            {
-                Some(Failure::Once)
-            }
-            End::FlushFailed | End::DirectFlushFailed | End::Other => None,
+            End::FlushFailed | End::DirectFlushFailed => {}
+            End::Other => return None,
+        }
+        let pages = mark.pages_before || self.pages.is_outstanding();
+        let direct = mark.direct_before || self.direct.is_outstanding();
+        match (pages, direct) {
+            (true, _) if end == End::FlushFailed => Some(Failure::Final),
+            (false, false) => None,
+            _ => Some(Failure::Once),
         }
     }
 }

@@ -1,17 +1,14 @@
 //! What a flush that fails means, with a kernel that fails when it is told to.
 
+mod left;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sterna_core::DiskId;
-use sterna_core::durability::Clients;
 use sterna_core::mirror::Storage;
 
-use super::super::LEAVING;
 use super::*;
-use crate::account::{Account, AccountSpec};
-use crate::boot::BootId;
 use crate::buffer::{Pool, Slice};
 use crate::io::{Io, Token};
 use crate::qos::Qos;
@@ -331,6 +328,17 @@ fn a_bad_sector_under_a_direct_write_with_fua_does_not_make_later_flushes_worthl
 }
 
 #[test]
+fn a_direct_write_with_fua_that_fails_may_have_dropped_pages_that_the_kernel_had_written()
+{
+    let mut rig = rig(Some(4096));
+    assert!(rig.write(512, 512, false).is_ok());
+    *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
+    assert_eq!(rig.write(8192, 4096, true), Err(Errno(libc::EIO)));
+    assert!(!rig.image.has_lost(), "a later flush is true for what is written later");
+    assert_eq!(rig.image.has_forgotten(), Some(Loss::FlushFailed));
+}
+
+#[test]
 fn zeroes_dirty_pages_at_their_edges_only() {
     let zero =
         |offset, len| ImageOp::Zero { offset, len, unmap: true, fua: false, fast: false };
@@ -386,102 +394,4 @@ fn flushes_that_wait_end_with_the_image() {
     }
     rig.image.abort(&mut rig.cx);
     assert_eq!((rig.cx.finished.len(), rig.image.in_flight()), (2, 1));
-}
-
-/// The account of a disk in a file of a mounting, and what a daemon finds in it.
-struct Kept {
-    _directory: tempfile::TempDir,
-    spec: AccountSpec,
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.spec.remove().unwrap();
-    }
-}
-
-impl Kept {
-    fn new() -> Kept {
-        let directory = tempfile::tempdir().unwrap();
-        let spec =
-            AccountSpec { path: directory.path().join("account"), boot: BootId([3; 16]) };
-        Kept { _directory: directory, spec }
-    }
-
-    /// A daemon that has the image in a mounting: its line, and the loss that it is to tell of.
-    fn take_up(&self, mounting: u32) -> (Line, Option<Loss>, Clients) {
-        let keeper = Keeper::Kernel { address: mounting };
-        let (account, line) =
-            Account::take_up(&self.spec, DiskId(9), Some(keeper)).unwrap();
-        let (left, clients) = account.left();
-        (line.unwrap(), left, clients)
-    }
-
-    /// A rig in the first mounting.
-    fn rig(&self) -> Rig {
-        rig_with(Some(4096), true, Some(self.take_up(1).0))
-    }
-}
-
-#[test]
-fn a_file_that_is_found_in_another_mounting_may_lack_what_was_not_flushed() {
-    for flushes in [false, true] {
-        let kept = Kept::new();
-        let mut rig = kept.rig();
-        assert!(rig.write(0, 8192, false).is_ok());
-        if flushes {
-            assert!(rig.call(ImageOp::Flush).is_ok());
-        }
-        drop(rig); // Killed.
-        let (line, left, _) = kept.take_up(1);
-        assert_eq!((left, line.is_unflushed()), (None, !flushes), "the same mounting");
-        drop(line);
-        let (_, left, _) = kept.take_up(2);
-        assert_eq!(left, (!flushes).then_some(Loss::MountedAnew));
-    }
-}
-
-#[test]
-fn a_daemon_that_has_written_nothing_leaves_nothing() {
-    let kept = Kept::new();
-    let mut rig = kept.rig();
-    assert!(rig.write(0, 8192, true).is_ok());
-    drop(rig);
-    assert_eq!(kept.take_up(2).1, None);
-}
-
-#[test]
-fn an_image_that_is_left_in_good_order_is_flushed() {
-    let kept = Kept::new();
-    let mut rig = kept.rig();
-    assert!(rig.write(0, 8192, false).is_ok());
-    rig.leave();
-    assert_eq!(rig.flushes.load(Ordering::Relaxed), 1);
-    drop(rig);
-    assert_eq!(kept.take_up(2).1, None);
-}
-
-#[test]
-fn if_the_last_flush_fails_the_next_daemon_tells_all_clients() {
-    let kept = Kept::new();
-    let mut rig = kept.rig();
-    assert!(rig.write(0, 8192, false).is_ok());
-    *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
-    rig.leave();
-    drop(rig);
-    let (_, left, clients) = kept.take_up(1);
-    assert_eq!((left, clients.owed), (Some(Loss::FlushFailed), 1));
-}
-
-#[test]
-fn nobody_waits_long_for_the_last_flush() {
-    let kept = Kept::new();
-    let mut rig = kept.rig();
-    assert!(rig.write(0, 8192, false).is_ok());
-    rig.image.take_leave(&mut rig.cx);
-    assert!(!rig.image.idle());
-    rig.image.timer(&mut rig.cx, LEAVING);
-    assert!(rig.image.idle());
-    drop(rig);
-    assert_eq!(kept.take_up(2).1, Some(Loss::MountedAnew));
 }

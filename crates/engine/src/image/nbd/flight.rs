@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use sterna_core::ByteRange;
 use sterna_core::durability::{Flush, Flushing, Moment};
+use sterna_core::{ByteRange, Nanos};
 use sterna_nbd::client::ReadPieces;
 use sterna_nbd::{Command, Session, TransmissionFlags};
 
@@ -79,6 +79,7 @@ impl Abilities {
 pub(super) struct Flight {
     pub(super) ticket: Ticket,
     pub(super) op: ImageOp,
+    pub(super) began: Nanos,
     /// Bytes of it that were cut into requests.
     cut: u64,
     /// Requests that are under way or wait to be sent.
@@ -94,10 +95,11 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(ticket: Ticket, op: ImageOp) -> Flight {
+    pub(super) fn new(ticket: Ticket, op: ImageOp, began: Nanos) -> Flight {
         Flight {
             ticket,
             op,
+            began,
             cut: 0,
             parts: 0,
             flushing: None,

@@ -79,7 +79,7 @@ impl NbdImage {
         let buf = buf.slice(0, STRETCH as usize);
         let op = ImageOp::Read { offset: range.offset, buf };
         let ticket = Ticket { disk: self.id.disk, id: LOOK };
-        let key = self.flights.insert(Flight::new(ticket, op));
+        let key = self.flights.insert(Flight::new(ticket, op, cx.now));
         self.looks.under_way = Some(key);
         self.advance(cx, key);
         self.pump(cx);
@@ -174,7 +174,7 @@ impl NbdImage {
             "the NBD server is back without writes that it had flushed, as if an older \
              state had been put back"
         );
-        self.note();
+        self.note(cx);
         self.tell_news(cx);
     }
 

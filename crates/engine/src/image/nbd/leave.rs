@@ -6,20 +6,28 @@
 //! unflushed. A server that takes no flush keeps what it has answered, as far as anybody
 //! can ask it to: leaving it in good order leaves nothing behind.
 
+use sterna_core::Nanos;
 use sterna_core::durability::Durability;
 use sterna_nbd::TransmissionFlags;
 
 use super::NbdImage;
 use super::flight::Flight;
 use crate::image::{Cx, Image, ImageOp, LEAVE_WITHIN, LEAVING, Ticket, token};
+use crate::slab::Slab;
 
 impl NbdImage {
     /// Has the line say what is so.
-    pub(super) fn note(&mut self) {
-        if let Some(line) = &mut self.line {
-            let owes = self.forgotten.is_some() || self.gone_back;
-            line.set(owes || self.durability.has_unflushed());
-        }
+    pub(super) fn note(&mut self, cx: &Cx) {
+        let NbdImage { line: Some(line), doubt, flights, .. } = self else { return };
+        let owes = self.forgotten.is_some() || self.gone_back;
+        line.set(owes || self.durability.has_unflushed());
+        doubt.ends(cx, line, || oldest_flush(flights));
+    }
+
+    /// A flush may be under way for long.
+    pub(super) fn looks_for_long_flushes(&mut self, cx: &mut Cx) {
+        let since = oldest_flush(&self.flights);
+        self.doubt.rings(cx, self.id, since, self.line.as_mut());
     }
 
     /// Nobody will ask for the image any more.
@@ -32,13 +40,15 @@ impl NbdImage {
     /// Closes the image when all that was answered is durable, or cannot be made so.
     pub(super) fn flush_last(&mut self, cx: &mut Cx) {
         self.close_looks(cx);
+        self.doubt.ends_for_good(cx, self.id);
         if !self.able.has(TransmissionFlags::SEND_FLUSH) && self.forgotten.is_none() {
             self.close_line();
         } else if self.durability.has_unflushed() {
+            self.doubt.is_certain(self.line.as_mut());
             let at = cx.now.plus(LEAVE_WITHIN);
             self.leaving.set(&mut cx.timers, Some(at), token(self.id, LEAVING));
             let ticket = Ticket { disk: self.id.disk, id: Ticket::LAST };
-            let key = self.flights.insert(Flight::new(ticket, ImageOp::Flush));
+            let key = self.flights.insert(Flight::new(ticket, ImageOp::Flush, cx.now));
             self.advance(cx, key);
             self.pump(cx);
         }
@@ -66,4 +76,10 @@ impl NbdImage {
         }
         ticket.id != Ticket::LAST
     }
+}
+
+/// When the oldest of those began that end with a flush.
+fn oldest_flush(flights: &Slab<Flight>) -> Option<Nanos> {
+    let durable = flights.iter().filter(|(_, flight)| flight.op.makes_durable());
+    durable.map(|(_, flight)| flight.began).min()
 }

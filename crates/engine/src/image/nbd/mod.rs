@@ -70,6 +70,7 @@ use sterna_core::durability::{Durability, Loss, Witnesses};
 use sterna_core::{ByteRange, DiskId, Nanos};
 use sterna_nbd::{TransmissionFlags, Uri};
 
+use super::doubt::{DOUBT, Doubt};
 use super::{Cx, Done, Image, ImageInfo, ImageOp, LEAVING, Ticket, token};
 use crate::account::Line;
 use crate::buffer::Slice;
@@ -139,6 +140,7 @@ struct NbdImage {
     forgotten: Option<Loss>,
     /// What a kill leaves of that, and of what is unflushed.
     line: Option<Line>,
+    doubt: Doubt,
     /// The server has unflushed writes of a daemon before. Which connection wrote them is of
     /// no account: the first one answers for them.
     inherits: bool,
@@ -197,6 +199,7 @@ impl NbdImage {
             durability: Durability::new(links),
             forgotten: None,
             line,
+            doubt: Doubt::default(),
             inherits,
             leaving: Alarm::default(),
             sidecar,
@@ -320,7 +323,10 @@ impl Image for NbdImage {
             }
             _ => {}
         }
-        let key = self.flights.insert(Flight::new(ticket, op));
+        if op.makes_durable() && self.line.is_some() {
+            self.doubt.flush_begins(cx, self.id);
+        }
+        let key = self.flights.insert(Flight::new(ticket, op, cx.now));
         self.advance(cx, key);
         self.pump(cx);
     }
@@ -341,8 +347,10 @@ impl Image for NbdImage {
     }
 
     fn timer(&mut self, cx: &mut Cx, tag: u32) {
-        if tag == LEAVING {
-            return self.leave_as_it_is(cx);
+        match tag {
+            LEAVING => return self.leave_as_it_is(cx),
+            DOUBT => return self.looks_for_long_flushes(cx),
+            _ => {}
         }
         let at = tag as usize;
         self.links[at].timer = None;
@@ -384,6 +392,7 @@ impl Image for NbdImage {
 
     fn close(&mut self, cx: &mut Cx) {
         self.close_looks(cx);
+        self.doubt.ends_for_good(cx, self.id);
         self.close_line();
         self.say_goodbye(cx);
     }

@@ -193,7 +193,7 @@ impl NbdImage {
         if is_lost {
             self.has_dropped(cx);
         }
-        self.note();
+        self.note(cx);
         self.violations = 0;
         if !sending {
             self.finish(cx, key);

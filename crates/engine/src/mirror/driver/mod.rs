@@ -211,6 +211,7 @@ impl MirrorDriver {
         self.set_alarm(core, cx);
         self.leave_if_astray(core, cx);
         self.note_what_is_owed();
+        self.note_what_a_commit_owes(core, cx);
         if self.ended.is_some() && self.has_left_destination() && !self.released {
             self.released = true;
             core.close_image(cx, self.loser());
@@ -258,7 +259,10 @@ impl MirrorDriver {
             Action::Prepare => self.send(MigrationEvent::Prepare(self.id)),
             Action::Seal => self.send(MigrationEvent::Seal(self.id)),
             Action::Unseal => self.send(MigrationEvent::Unseal(self.id)),
-            Action::Commit => self.send(MigrationEvent::Commit(self.id)),
+            Action::Commit => {
+                self.note_what_a_commit_owes(core, cx);
+                self.send(MigrationEvent::Commit(self.id));
+            }
             Action::Notice(notice) => {
                 self.away.hear(&notice);
                 self.send(MigrationEvent::Notice(self.id, notice));
@@ -366,6 +370,12 @@ impl MirrorDriver {
         if core.hears_loss() && self.ended.is_none() {
             self.tell(core, cx, Event::SourceForgot(Loss::FlushFailed));
         }
+    }
+
+    /// The next daemon has to know what clients are to be told before a commit is durable.
+    fn note_what_a_commit_owes(&self, core: &mut Core, cx: &Cx) {
+        let owed = self.mirror.commit_owes().then_some(Loss::FlushFailed);
+        core.foresees_loss(cx, owed);
     }
 
     /// Something has happened to one of the images.

@@ -3,7 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use sterna_core::DiskId;
+use sterna_core::durability::Keeper;
+
 use super::*;
+use crate::account::{Account, AccountSpec};
+use crate::boot::BootId;
 use rig::LONG;
 
 /// Writes to random places of a file whose server is stopped by `stop` and
@@ -126,6 +131,33 @@ fn an_image_that_takes_leave_is_flushed_or_left_after_a_while() {
         let flushed = std::fs::read_to_string(&log).unwrap().contains("Flush");
         assert_eq!(flushed, !stops);
     }
+}
+
+#[test]
+fn a_flush_that_a_server_is_at_for_long_is_in_doubt_if_the_daemon_is_killed() {
+    let place = place();
+    let spec = AccountSpec {
+        path: place.directory.path().join("account"),
+        boot: BootId([3; 16]),
+    };
+    let keeper = Some(Keeper::Server { address: 7, shares: true });
+    let server = Server::nbdkit(&place.socket, &["memory", "16M"]);
+    let (account, line) = Account::take_up(&spec, DiskId(9), keeper).unwrap();
+    let mut rig =
+        Rig::open_with(IoChoice::Auto, &place.uri, |image| image.keep(line.unwrap()));
+    let is_owed = || Account::is_owed(&spec, DiskId(9), keeper);
+    assert_eq!(rig.write(0, &[1; 4096], false), Ok(Done::Ok));
+    server.suspend();
+    let flush = rig.submit(ImageOp::Flush);
+    rig.run_for(Duration::from_millis(100));
+    assert!(!is_owed());
+    rig.run_until(|_| is_owed());
+    server.resume();
+    assert_eq!(rig.wait(flush), Ok(Done::Ok));
+    assert!(!is_owed(), "it has ended well");
+    rig.close();
+    drop(account);
+    spec.remove().unwrap();
 }
 
 #[test]

@@ -239,6 +239,10 @@ impl Server {
     }
 
     /// It answers nothing any more.
+    pub(super) fn resume(&self) {
+        self.signal("-CONT");
+    }
+
     pub(super) fn suspend(&self) {
         self.signal("-STOP");
         // A thread that is at work stops a little later than it is told to.
