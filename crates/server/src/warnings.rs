@@ -126,7 +126,8 @@ impl Server {
                 Ok(_) => {}
                 Err(problem) => {
                     let on_it: Vec<String> = on_it.map(named).collect();
-                    warnings.push(offline(name, &problem, &on_it));
+                    let is_mounted = handle.is_shared();
+                    warnings.push(offline(name, &problem, &on_it, is_mounted));
                 }
             }
         }
@@ -215,17 +216,22 @@ fn full(name: &str, space: Space, thin: &[String]) -> Option<Warning> {
     })
 }
 
-/// A datastore is offline, and these disks are on it.
-fn offline(name: &str, problem: &str, disks: &[String]) -> Warning {
+/// A datastore is offline, and these disks are on it. A file system that has failed stays so for
+/// as long as somebody has a file open there, however often it is mounted.
+fn offline(name: &str, problem: &str, disks: &[String], is_mounted: bool) -> Warning {
     let about = format!("datastore {name}");
     let message = match on_it(disks) {
         Some(disks) => format!("offline, with {disks} on it: {problem}"),
         None => format!("offline: {problem}"),
     };
-    let hint = format!(
+    let mut hint = format!(
         "repair this: Sterna tries again every few seconds, and then continues the \
          datastore's disks and plans (`sterna datastore show {name}`)"
     );
+    if is_mounted && !disks.is_empty() {
+        hint += "; if its file system has failed: stop the daemon, unmount and mount the \
+                 file system, and start the daemon";
+    }
     Warning { about, message, hint }
 }
 
@@ -372,7 +378,7 @@ mod tests {
         let names = |disks: &[&str]| disks.iter().map(ToString::to_string).collect();
         let message = |disks: &[&str]| {
             let disks: Vec<String> = names(disks);
-            offline("slow", "gone", &disks).message
+            offline("slow", "gone", &disks, true).message
         };
         assert_eq!(message(&[]), "offline: gone");
         assert_eq!(message(&["a"]), "offline, with disk a on it: gone");
@@ -380,5 +386,14 @@ mod tests {
         let many = ["a", "b", "c", "d", "e", "f", "g"];
         let few = "offline, with disks a, b, c, d, e and 2 more on it: gone";
         assert_eq!(message(&many), few);
+    }
+
+    #[test]
+    fn a_file_system_that_has_failed_is_mounted_anew_while_no_daemon_holds_it() {
+        let says = |disks: &[String], is_mounted| {
+            offline("slow", "EIO", disks, is_mounted).hint.contains("stop the daemon")
+        };
+        let on_it = ["a".to_owned()];
+        assert!(says(&on_it, true) && !says(&on_it, false) && !says(&[], true));
     }
 }

@@ -79,7 +79,7 @@ impl Storage {
         let became = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             Error::unavailable(format!("{message}: {error}"))
-                .hint(format!("remove the image by hand: {}", gone.image))
+                .hint(left_behind(&gone.image, keep))
         })?;
         Ok(RemovedDisk {
             disk: gone,
@@ -157,6 +157,18 @@ impl Storage {
         } else {
             handle.remove(&record.image, record.size, held.map(HeldFile::identity))?;
             Ok(Became::Removed)
+        }
+    }
+}
+/// What to do with an image that could not be put away when its disk was removed.
+fn left_behind(image: &str, keep: bool) -> String {
+    match keep {
+        true => format!(
+            "the image is kept, and still says that it is the disk's: once its datastore \
+             works again, `sterna disk recover` makes the disk again ({image})"
+        ),
+        false => {
+            format!("once its datastore works again, remove the image by hand: {image}")
         }
     }
 }
