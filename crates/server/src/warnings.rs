@@ -40,6 +40,7 @@ impl Server {
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.planner.plan_warnings()?);
         warnings.extend(self.state_is_full());
+        warnings.extend(self.state_is_gone());
         warnings.extend(self.storage.descriptors.warning(self.storage.without_client()));
         warnings.extend(self.log_is_lost());
         warnings.extend(Local::unknown().map(|why| {
@@ -79,6 +80,16 @@ impl Server {
             hint: "make room there: until then Sterna refuses changes, and running jobs \
                    stop at their next step"
                 .into(),
+        })
+    }
+
+    /// What is recorded would get nowhere.
+    fn state_is_gone(&self) -> Option<Warning> {
+        let gone = self.storage.store.is_gone()?;
+        Some(Warning {
+            about: "state".into(),
+            message: format!("{}: {gone}", self.storage.places.state.display()),
+            hint: gone.hint().into(),
         })
     }
 

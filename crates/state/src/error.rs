@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use sterna_api::Error;
 
 use super::Step;
+use super::in_place::was_taken_back;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,12 @@ pub enum StoreError {
         /// The other one.
         id: u64,
     },
+    /// The file is not where it was opened.
+    #[error(
+        "the state database was removed, unmounted or replaced while the daemon has it open, \
+         and the next daemon would not know of a change"
+    )]
+    Gone,
     /// The store's thread is gone.
     #[error("the state database is closed")]
     Closed,
@@ -82,6 +89,7 @@ impl StoreError {
             }
             StoreError::Step { .. } => "see `sterna migration list`",
             StoreError::Taken { .. } => "choose another name, or wait for the migration",
+            StoreError::Gone => GONE,
             StoreError::Closed => "the daemon is stopping; ask again when it runs",
         }
     }
@@ -94,6 +102,12 @@ impl StoreError {
         }
     }
 }
+
+/// What to do about a database that is elsewhere.
+pub(super) const GONE: &str = "Sterna still serves all disks, and changes nothing. Put the state \
+    directory back in its place; if it is lost, stop the daemon, restore a backup of state.db, \
+    or begin with an empty state directory, add the datastores and `sterna disk recover`: see \
+    docs/manual/files.md";
 
 /// What to do about a database that cannot be read any more.
 const DAMAGED: &str = "look at the kernel's log first: if the file system of the state \
@@ -111,7 +125,10 @@ fn is_damaged(error: &rusqlite::Error) -> bool {
 
 /// Names what was attempted, for SQLite's errors.
 pub(super) fn cannot(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    move |source| StoreError::Sqlite { what, source }
+    move |source| match was_taken_back(&source) {
+        true => StoreError::Gone,
+        false => StoreError::Sqlite { what, source },
+    }
 }
 
 impl From<StoreError> for Error {

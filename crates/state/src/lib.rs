@@ -43,6 +43,7 @@ mod fingerprints;
 mod forecast;
 mod history;
 mod hours;
+mod in_place;
 mod kept_hours;
 mod known_file;
 mod ledger;
@@ -73,6 +74,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use error::cannot;
+use in_place::InPlace;
 use sterna_core::Nanos;
 use sterna_core::measure::Timed;
 use sterna_os::lock;
@@ -122,6 +124,7 @@ pub struct Store {
 
 struct Inner {
     work: Option<mpsc::Sender<Work>>,
+    place: Arc<InPlace>,
     under_way: Arc<UnderWay>,
     /// How long durable changes took.
     changes: Arc<Mutex<Timed>>,
@@ -155,6 +158,7 @@ impl Store {
         let synced = durable::sync(path);
         let mut connection = schema::open(path)?;
         durable::settle(&connection, synced)?;
+        let place = InPlace::guard(path, &mut connection);
         let (sender, receiver) = mpsc::channel::<Work>();
         let under_way = Arc::new(UnderWay::default());
         let changes = Arc::<Mutex<Timed>>::default();
@@ -173,7 +177,7 @@ impl Store {
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
         let inner =
-            Inner { work: Some(sender), under_way, changes, thread: Some(thread) };
+            Inner { work: Some(sender), place, under_way, changes, thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -181,6 +185,11 @@ impl Store {
     /// frozen. Nought if it has nothing to do.
     pub fn silent_for(&self) -> Duration {
         lock(&self.inner.under_way.0).map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// The error of all changes, if the database is no longer where it was opened.
+    pub fn is_gone(&self) -> Option<StoreError> {
+        (!self.inner.place.is_there()).then_some(StoreError::Gone)
     }
 
     /// How long changes have taken since the store was opened, until each was durable. Does

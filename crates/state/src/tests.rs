@@ -234,6 +234,26 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
+fn nothing_changes_in_a_database_that_no_next_daemon_would_find() {
+    let (dir, store) = fresh();
+    let (there, away) = (dir.path().join("state.db"), dir.path().join("away"));
+    store.add_datastore(datastore("a")).unwrap();
+    for replaced in [false, true] {
+        std::fs::rename(&there, &away).unwrap();
+        if replaced {
+            std::fs::copy(&away, &there).unwrap();
+        }
+        assert!(matches!(store.is_gone(), Some(StoreError::Gone)));
+        let changed = store.add_datastore(datastore("b"));
+        assert!(matches!(changed, Err(StoreError::Gone)), "{changed:?}");
+        assert_eq!(store.datastores::<String>().unwrap().len(), 1, "reading goes on");
+        std::fs::rename(&away, &there).unwrap();
+        assert!(store.is_gone().is_none());
+    }
+    store.add_datastore(datastore("b")).unwrap();
+}
+
+#[test]
 fn somebody_elses_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("other.db");

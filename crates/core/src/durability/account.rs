@@ -44,8 +44,8 @@
 use crate::Nanos;
 
 /// Storage that fails a flush does so after its own time-outs, of half a minute mostly; storage
-/// that is well seldom needs so long.
-pub const LONG_FLUSH: Nanos = Nanos::from_secs(2);
+/// that is well hardly ever needs so long, although busy disks take seconds.
+pub const LONG_FLUSH: Nanos = Nanos::from_secs(5);
 
 /// Why writes that clients were answered may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
