@@ -79,10 +79,7 @@ impl Moves {
             Err(error) => {
                 let migration = record.id;
                 tracing::warn!(migration, %error, place, "source image left behind");
-                Some(format!(
-                    "the old image stays at {place}: {error}; check the file before you \
-                     remove it by hand"
-                ))
+                Some(self.source_left(&record.from, &error))
             }
         };
         let report = self.report(job, record);
@@ -135,6 +132,8 @@ impl Moves {
                     .and_then(|()| handle.remove(file, record.size, held.as_ref()));
                 match removed {
                     Ok(()) => return Ok(SourceIs::Gone),
+                    // Its sidecar alone is left, and need not say anything any more.
+                    Err(error) if handle.has_no_file(file) => return Err(error),
                     Err(error) => Err(error),
                 }
             }
@@ -167,10 +166,7 @@ impl Moves {
         let note = kept.unwrap_or_else(|error| {
             let place = self.place(&record.to);
             tracing::warn!(migration = record.id, %error, place, "destination image kept");
-            Some(format!(
-                "Sterna kept the image {place}: {error}; `sterna disk recover --dry-run` \
-                 shows whether a disk needs the image; if not, remove it by hand"
-            ))
+            Some(self.copy_left(&record.to, &error))
         });
         let report = self.report(job, &record);
         self.end(&record, Step::Cancelled, note, Some(report))?;

@@ -46,6 +46,7 @@ mod findings;
 mod guard;
 mod guarding;
 mod launch;
+mod left_behind;
 mod obstacle;
 mod own_images;
 pub mod predictions;

@@ -77,9 +77,12 @@ impl Storage {
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
         let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
         let became = put_away.map_err(|error| {
-            let message = format!("disk {name} is removed, but its image is as it was");
-            Error::unavailable(format!("{message}: {error}"))
-                .hint(left_behind(&gone.image, keep))
+            let handle = self.handle(&record.datastore);
+            let is_gone = handle.is_ok_and(|it| it.has_no_file(&record.image));
+            let left =
+                if is_gone { "a sidecar of it stays" } else { "its image is as it was" };
+            Error::unavailable(format!("disk {name} is removed, but {left}: {error}"))
+                .hint(left_behind(&gone.image, keep, is_gone))
         })?;
         Ok(RemovedDisk {
             disk: gone,
@@ -161,8 +164,9 @@ impl Storage {
     }
 }
 /// What to do with an image that could not be put away when its disk was removed.
-fn left_behind(image: &str, keep: bool) -> String {
+fn left_behind(image: &str, keep: bool, is_gone: bool) -> String {
     match keep {
+        _ if is_gone => "remove the sidecar by hand".into(),
         true => format!(
             "the image is kept, and still says that it is the disk's: once its datastore \
              works again, `sterna disk recover` makes the disk again ({image})"

@@ -43,6 +43,38 @@ fn a_move_to_a_directory_that_is_append_only_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn if_only_the_sidecar_of_an_old_image_stays_nobody_counts_on_the_image() {
+    let Some(stage) = Stage::given_root(PROGRAMS) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
+    stage.daemon.sterna("disk create x --size 1M --on tiny").ok();
+    let sidecar = tiny.dir().join("x.raw.sterna");
+    let immutable = Attribute::set("i", &sidecar);
+    stage.daemon.sterna("migrate x --to there").ok();
+    let moved = stage.daemon.migration(1);
+    let reason = moved["reason"].to_string();
+    assert!(
+        reason.contains("the old image is removed, and its sidecar stays"),
+        "{reason}"
+    );
+    assert!(!tiny.dir().join("x.raw").exists());
+    drop(immutable);
+}
+
+#[test]
+fn an_image_that_is_kept_is_not_to_be_removed_by_hand() {
+    let Some(stage) = Stage::given_root(PROGRAMS) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
+    stage.daemon.sterna("disk create x --size 1M --on tiny").ok();
+    let sidecar = tiny.dir().join("x.raw.sterna");
+    let immutable = Attribute::set("i", &sidecar);
+    let removed = stage.daemon.sterna("disk remove x --keep-image");
+    removed.fails_with(&["the image is kept", "sterna disk recover"]);
+    drop(immutable);
+    stage.daemon.sterna("disk recover").ok();
+    stage.daemon.sterna("disk show x").ok();
+}
+
+#[test]
 fn writes_that_the_image_refuses_are_counted_in_the_status() {
     let Some(stage) = Stage::given_root(PROGRAMS) else { return };
     let tiny = stage.tiny_fs("tiny", 32 * MIB);

@@ -2,6 +2,7 @@
 //! to them.
 
 use std::fs::File;
+use std::io;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
@@ -166,6 +167,15 @@ impl DatastoreHandle {
             .image(file)
             .and_then(|image| datastore.remove_image(&image, size, held));
         removed.map_err(|error| self.refused(&error))
+    }
+
+    /// Whether an image has no file any more: removing it failed at its sidecar. Devices and
+    /// exports have no files.
+    pub fn has_no_file(&self, file: &str) -> bool {
+        let image = self.get().ok().and_then(|datastore| datastore.image(file).ok());
+        let Some(ImageSpec::File { path, .. }) = image else { return false };
+        let found = path.symlink_metadata();
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Makes an image that is there already say this, and that it was there.
