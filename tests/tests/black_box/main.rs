@@ -50,6 +50,7 @@ mod signalled;
 mod simulating;
 mod standing_still;
 mod state;
+mod state_elsewhere;
 mod strangers;
 mod surroundings;
 mod swapped_while_down;
