@@ -318,8 +318,7 @@ impl Storage {
 
     /// How a disk is reached, or its copy: not one that a move has let go of.
     fn reach(&self, disk: DiskId, copy: Option<u64>) -> Option<Reach> {
-        let reach = self.engine.reach(disk).ok().flatten();
-        reach.filter(|reach| copy.is_none() || reach.images > 1)
+        self.engine.reach(disk, copy.is_some()).ok().flatten()
     }
 
     /// What is to be recorded of a look.
