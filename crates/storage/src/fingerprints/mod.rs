@@ -152,9 +152,7 @@ impl Storage {
         let Some(known) = self.store.fingerprint(disk, on.name())? else {
             return Ok(false);
         };
-        // Of those that are on several disks it is not known which they share.
-        let backing = on.backing().unwrap_or_default();
-        let turn = self.fingerprints.turns.take(backing, LONG, on.ending());
+        let turn = self.fingerprints.turns.take(on.backing(), LONG, on.ending());
         let _turn = turn.ok_or_else(|| waits_for_others(what, on))?;
         let (own, state) = (known.fingerprint.clone(), self.store.clone());
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
