@@ -23,7 +23,12 @@ impl DatastoreHandle {
     /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is
     /// seen to when it answers again.
     pub fn must_answer(&self) -> Result<()> {
-        self.is_written_to(self.open()?)
+        let datastore = self.open()?;
+        let asked = datastore.clone();
+        // Where even reads hang, nobody waits for a write.
+        let checked = self.answer_to(move || asked.check())?;
+        checked.map_err(|error| self.refused(&error))?;
+        self.is_written_to(datastore)
     }
 
     fn is_written_to(&self, datastore: Arc<Datastore>) -> Result<()> {
@@ -55,9 +60,10 @@ impl DatastoreHandle {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::time::SystemTime;
+    use std::time::{Instant, SystemTime};
 
-    use crate::handle::on_a_fresh_directory;
+    use super::*;
+    use crate::handle::{FIGURE, on_a_fresh_directory};
 
     #[test]
     fn a_datastore_whose_writes_hang_is_refused_and_tells_all_else_that_it_knows() {
@@ -74,6 +80,19 @@ mod tests {
         drop(thaws);
         while handle.must_answer().is_err() {}
         handle.look().unwrap();
+    }
+
+    #[test]
+    fn where_even_reads_hang_nobody_waits_for_a_write() {
+        let scratch = tempfile::tempdir().unwrap();
+        let handle = on_a_fresh_directory(&scratch);
+        handle.must_answer().unwrap();
+        let (_release, held) = mpsc::channel::<()>();
+        drop(handle.asker.ask(FIGURE, move || held.recv().is_err()));
+        let asked = Instant::now();
+        let refused = handle.must_answer().unwrap_err().message;
+        assert!(refused.contains("it does not answer"), "{refused}");
+        assert!(asked.elapsed() < WRITE, "{:?}", asked.elapsed());
     }
 
     #[test]
