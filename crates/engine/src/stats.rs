@@ -36,14 +36,14 @@ pub struct DiskStats {
     pub errors: u64,
 }
 
-/// How a disk's images are reached. As long as it is the same, no way to any of them was lost:
-/// whoever asks an export between the two has asked the one that the disk uses, if the server
-/// is one for all.
+/// How an image of a disk is reached. As long as it is the same, no way to it was lost: whoever
+/// asks an export between the two has asked the one that the disk uses, if the server is one
+/// for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// The images: the disk's, and during a move the copy, unless that is let go of.
-    pub images: u32,
-    /// Connections to servers that they have lost.
+    /// The image's number: one that takes its place has another.
+    pub image: u16,
+    /// Connections to servers that it has lost.
     pub ways_lost: u64,
 }
 

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{Client, Random};
 use sterna_core::mirror::{Allowance, Commit, Control, MirrorEnd, Phase, Progress};
@@ -473,4 +474,39 @@ fn a_cancel_does_not_wait_for_copies_that_wait_for_their_turn() {
     engine.migrate(&spec, sender).expect("starts");
     engine.control(spec.id, Control::Cancel).expect("under way");
     assert_eq!(run(&engine, &events).0, MirrorEnd::Cancelled);
+}
+
+#[test]
+fn while_a_copy_is_out_of_reach_its_disk_is_reached_as_before() {
+    let folder = folder();
+    let content = content(MIB);
+    let (source, elsewhere) = (folder.path().join("source"), folder.path().join("copy"));
+    write_sparse(&source, &content);
+    fs::File::create(&elsewhere).unwrap().set_len(MIB as u64).unwrap();
+    let server = engine(IoChoice::Auto);
+    attach(&server, &elsewhere, MIB);
+    let socket = folder.path().join("server");
+    server.listen(Listener::Unix(UnixListener::bind(&socket).unwrap())).unwrap();
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, MIB);
+    let before = engine.reach(DISK, false).unwrap();
+    assert!(before.is_some() && engine.reach(DISK, true).unwrap().is_none());
+    let uri = format!("nbd+unix:///disk?socket={}", socket.display());
+    let options = Options { paused: true, ..spec(folder.path(), MIB).options };
+    let destination = ImageSpec::Nbd(uri.parse().unwrap());
+    let spec = MigrationSpec { destination, options, ..spec(folder.path(), MIB) };
+    let (sender, _events) = mpsc::channel();
+    engine.migrate(&spec, sender).expect("starts");
+    let until = Instant::now() + LONG;
+    let waits_for = |is_reached: bool| {
+        while engine.reach(DISK, true).unwrap().is_some() != is_reached {
+            assert!(Instant::now() < until, "the copy's reach stays the same");
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    waits_for(true);
+    assert_ne!(engine.reach(DISK, true).unwrap(), before, "it is another image");
+    drop(server);
+    waits_for(false);
+    assert_eq!(engine.reach(DISK, false).unwrap(), before);
 }

@@ -145,8 +145,7 @@ impl Machines {
         let _claims = self.storage.claim_new(&disk.name, &one.to)?;
         let new = new_record(&disk.name, one.size, &one.to, Provision::Thin)?;
         let new = DiskRecord { id: disk.id, ..new };
-        self.storage.remove_unrecorded(&new, Role::Partial)?;
-        self.storage.make_disk(new, Role::Partial)?;
+        self.storage.make_disk_again(new, Role::Partial)?;
         Ok(())
     }
 

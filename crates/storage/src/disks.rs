@@ -5,7 +5,7 @@
 //! its sidecar names. It goes in the opposite order
 //! (`removals`), for the same reason.
 
-use sterna_api::{Disk, DiskActivity, Error, Provision, Result};
+use sterna_api::{Disk, DiskActivity, Error, ErrorCode, Provision, Result};
 use sterna_core::DiskId;
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
@@ -132,24 +132,42 @@ impl Storage {
         self.view_disk(record)
     }
 
-    /// Removes the image of a disk that a daemon has made and was killed before it recorded the
-    /// disk: nobody can have used it. It is known by the disk's id, which nothing else has.
-    pub fn remove_unrecorded(&self, record: &DiskRecord, role: Role) -> Result<()> {
-        let handle = self.handle(&record.datastore)?;
-        let store = handle.open()?;
-        let made = identity(record, 1, role);
-        for found in store.images().map_err(|error| handle.refused(&error))? {
-            if found.identity.is_ok_and(|identity| identity == made) {
-                handle.remove(&found.file, record.size, None)?;
-                let disk = &record.name;
-                tracing::info!(
-                    disk,
-                    file = found.file,
-                    "removed an image that was not used"
-                );
+    /// Makes a new disk's image, as `make_disk` does, in the place of one that a daemon has
+    /// made and was killed before it recorded the disk: nobody can have used that.
+    pub fn make_disk_again(&self, record: DiskRecord, role: Role) -> Result<Disk> {
+        match self.make_disk(record.clone(), role) {
+            // Only now: what is nowhere in the way need not be looked for.
+            Err(error) if matches!(error.code, ErrorCode::Exists | ErrorCode::InUse) => {
+                match self.remove_unrecorded(&record, role)? {
+                    true => self.make_disk(record, role),
+                    false => Err(error),
+                }
             }
+            made => made,
         }
-        Ok(())
+    }
+
+    /// Removes the image that is in the way of a disk's, if a daemon has made it for the disk: it
+    /// says so, with the disk's id, which nothing else has. Says whether it has removed it.
+    fn remove_unrecorded(&self, record: &DiskRecord, role: Role) -> Result<bool> {
+        let handle = self.handle(&record.datastore)?;
+        let _placing = self.placing(&handle);
+        handle.must_answer()?;
+        let file = match handle.is_shared() {
+            true => format!("{}.raw", record.name),
+            false => String::new(),
+        };
+        let made = identity(record, 1, role);
+        let is_ours = handle.says(&file, record.size).is_ok_and(|it| it == Some(made));
+        if is_ours {
+            handle.remove(&file, record.size, None)?;
+            tracing::info!(
+                disk = record.name,
+                file,
+                "removed an image that was not used"
+            );
+        }
+        Ok(is_ours)
     }
 
     /// Refuses a disk for which no more files may be open.
@@ -376,5 +394,57 @@ pub fn place_of(location: &Location, file: &str) -> String {
     match location.directory() {
         Some(path) => path.join(file).display().to_string(),
         None => location.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use crate::stage::Stage;
+
+    use super::*;
+
+    fn adopted(name: &str) -> DiskRecord {
+        let new = new_record(name, 1 << 20, "here", Provision::Thin).unwrap();
+        DiskRecord { id: DiskId(9), ..new }
+    }
+
+    /// An image that says whose it is; its disk was not recorded.
+    fn is_left(stage: &Stage, disk: &DiskRecord) {
+        let store = stage.handle("here").get().unwrap();
+        let says = identity(disk, 1, Role::Partial);
+        store.create_image(&says, datastore::Provision::Thin).unwrap();
+    }
+
+    #[test]
+    fn an_image_that_a_daemon_has_made_and_not_recorded_is_made_again() {
+        let stage = Stage::with(&["here"]);
+        let disk = adopted("x");
+        is_left(&stage, &disk);
+        stage.storage.make_disk_again(disk.clone(), Role::Partial).unwrap();
+        let recorded = stage.storage.disk_record("x").unwrap();
+        assert_eq!((recorded.id, recorded.image), (disk.id, "x.raw".to_owned()));
+    }
+
+    #[test]
+    fn an_image_that_is_another_disks_stays_where_it_is() {
+        let stage = Stage::with(&["here"]);
+        is_left(&stage, &DiskRecord { id: DiskId(8), ..adopted("x") });
+        let refused = stage.storage.make_disk_again(adopted("x"), Role::Partial);
+        assert_eq!(refused.unwrap_err().code, ErrorCode::Exists);
+        assert!(stage.directory("here").join("x.raw").exists());
+    }
+
+    #[test]
+    fn a_disk_is_not_made_again_where_writes_hang_and_nobody_waits_for_that() {
+        let stage = Stage::with(&["here"]);
+        is_left(&stage, &adopted("x"));
+        let _thaws = stage.handle("here").freezes();
+        let asked = Instant::now();
+        let refused = stage.storage.make_disk_again(adopted("x"), Role::Partial);
+        assert_eq!(refused.unwrap_err().code, ErrorCode::Unavailable);
+        assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+        assert!(stage.directory("here").join("x.raw").exists());
     }
 }

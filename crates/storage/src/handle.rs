@@ -12,6 +12,7 @@ mod reading;
 mod rounds;
 mod sidecars;
 mod visits;
+mod writes;
 
 pub use self::old_copies::ImageLook;
 pub use self::reading::{Answer, Told};
@@ -74,6 +75,9 @@ pub struct DatastoreHandle {
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
     asker: Asker,
+    /// Whether it takes writes, apart from figures: where writes hang, what is read may be
+    /// answered still.
+    writes: Asker,
     /// Apart from figures, which are asked for all the time: a list that was not
     /// asked for because of one would look like a server that hangs.
     listing: Asker,
@@ -119,6 +123,7 @@ impl DatastoreHandle {
             is_looked_at: AtomicBool::default(),
             opening: Mutex::default(),
             asker: Asker::default(),
+            writes: Asker::default(),
             listing: Asker::default(),
             files: Asker::default(),
             readings: Readings::default(),
@@ -217,18 +222,6 @@ impl DatastoreHandle {
         opened.map_err(|problem| self.unavailable(&problem))
     }
 
-    /// Refuses what somebody asks for now, if the datastore does not answer, or takes no
-    /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is
-    /// seen to when it answers again.
-    pub fn must_answer(&self) -> Result<()> {
-        let datastore = self.open()?;
-        let checked = self.answer_to(move || {
-            datastore.touch();
-            datastore.check()
-        })?;
-        checked.map_err(|error| self.refused(&error))
-    }
-
     /// Refuses what somebody asks for now, if the datastore lets questions hang. One that is
     /// out of order and says so is no hindrance: a disk may be moved away from it.
     pub fn must_not_hang(&self) -> Result<()> {
@@ -248,7 +241,11 @@ impl DatastoreHandle {
         &self,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.asker.ask(FIGURE, question).answer().ok_or_else(|| {
+        self.answered(self.asker.ask(FIGURE, question))
+    }
+
+    fn answered<T>(&self, asked: Asked<T>) -> Result<T> {
+        asked.answer().ok_or_else(|| {
             self.has_not_answered();
             self.unavailable(&self.silent())
         })
@@ -261,9 +258,10 @@ impl DatastoreHandle {
 
     /// What is wrong with a datastore that lets questions hang.
     fn silent(&self) -> String {
-        match self.asker.open_for().or_else(|| self.listing.open_for()) {
+        let read = self.asker.open_for().or_else(|| self.listing.open_for());
+        match read.filter(|span| *span >= FIGURE) {
             Some(span) => format!("{SILENT} (for {} s by now)", span.as_secs()),
-            None => SILENT.into(),
+            None => self.takes_no_writes().unwrap_or_else(|| SILENT.into()),
         }
     }
 
@@ -446,7 +444,9 @@ impl DatastoreHandle {
 
 /// What became of a question.
 fn found(asked: Question, handle: &DatastoreHandle) -> SpaceAnswer {
-    asked?.answer().unwrap_or_else(|| Err(handle.silent()))
+    let found = asked?.answer().unwrap_or_else(|| Err(handle.silent()))?;
+    // Nothing can be put there, whatever room there is.
+    handle.takes_no_writes().map_or(Ok(found), Err)
 }
 
 impl Storage {

@@ -11,10 +11,13 @@
 //! All else is another file system, or the bare mount point: nothing is done there. A
 //! mark that is there is taken over, as another Sterna may know the directory by it; but not
 //! the mark of another datastore of this state, which somebody has copied with its files: with
-//! one mark for two, each could be found in the other's place. It is overwritten.
+//! one mark for two, each could be found in the other's place. It is overwritten; unless both
+//! are one directory by now, of which each would take the other's mark away for ever.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sterna_core::{DiskId, Mark};
 use sterna_engine::datastore::mark::{self, MarkError};
@@ -22,6 +25,11 @@ use sterna_engine::datastore::{Datastore, DatastoreError, Location, check_mark, 
 use sterna_engine::sidecar::Role;
 use sterna_os::random;
 use sterna_state::{Store, StoreError};
+
+use crate::asker::Asker;
+
+/// How long two directories may take to say whether they are one.
+const SAYING: Duration = Duration::from_millis(800);
 
 /// A datastore's record, with a location that the engine can open.
 pub type DatastoreRecord = sterna_state::DatastoreRecord<Location>;
@@ -144,11 +152,33 @@ fn expected(store: &Store, datastore: &str) -> Result<Vec<Expected>, StoreError>
     Ok(all)
 }
 
-/// The marks of all other datastores.
-fn others(store: &Store, datastore: &str) -> Result<Vec<Mark>, StoreError> {
+/// Another datastore of this state.
+struct Other {
+    mark: Mark,
+    directory: PathBuf,
+}
+
+impl Other {
+    /// Whether it is that directory by another path. What does not say so in time is another:
+    /// this one has answered.
+    fn is(&self, directory: &Path) -> bool {
+        let paths = [self.directory.clone(), directory.to_owned()];
+        let asked = Asker::default().ask(SAYING, || {
+            paths.map(|path| path.metadata().ok().map(|it| (it.dev(), it.ino())))
+        });
+        asked.answer().is_some_and(|[its, this]| its.is_some() && its == this)
+    }
+}
+
+/// All other datastores that have a mark.
+fn others(store: &Store, datastore: &str) -> Result<Vec<Other>, StoreError> {
     let all: Vec<DatastoreRecord> = store.datastores()?;
     let others = all.into_iter().filter(|it| it.name != datastore);
-    Ok(others.filter_map(|it| it.mark).collect())
+    let marked = others.filter_map(|it| {
+        let directory = it.location.directory()?.to_owned();
+        Some(Other { mark: it.mark?, directory })
+    });
+    Ok(marked.collect())
 }
 
 /// What a directory that is the datastore is marked with.
@@ -164,7 +194,7 @@ fn recognize(
     directory: &Path,
     mark: Option<Mark>,
     expected: &[Expected],
-    others: &[Mark],
+    others: &[Other],
 ) -> Result<Found, DatastoreError> {
     let found = match mark::read(directory) {
         Ok(found) => Some(found),
@@ -173,11 +203,15 @@ fn recognize(
     };
     let is_there = |image: &Expected| image.is_in(directory);
     // One that has no mark of its own yet may be another view of the other's directory.
-    let is_anothers =
-        |found: &Mark| mark.is_some_and(|mark| mark != *found) && others.contains(found);
-    let found = Found {
-        own: found.filter(|found| !is_anothers(found)),
-        anothers: found.filter(is_anothers),
+    let is_anothers = |found: Mark| {
+        let mut its = others.iter().filter(|it| it.mark == found).peekable();
+        mark.is_some_and(|mark| mark != found)
+            && its.peek().is_some()
+            && !its.any(|it| it.is(directory))
+    };
+    let found = match found {
+        Some(found) if is_anothers(found) => Found { own: None, anothers: Some(found) },
+        own => Found { own, anothers: None },
     };
     let Some(mark) = mark else {
         if expected.is_empty() || expected.iter().any(is_there) {
@@ -271,17 +305,36 @@ mod tests {
         let path = directory.path();
         let known = [image(path, "a", 5, Role::Active)];
         give(Mark(8), path);
-        let found = recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let others = [another(elsewhere.path())];
+        let found = recognize(path, Some(Mark(7)), &known, &others).unwrap();
         assert_eq!(found, Found { own: None, anothers: Some(Mark(8)) });
         assert_eq!(mark::give(Mark(7), path, found.anothers).unwrap(), Mark(7));
         assert_eq!(
-            recognize(path, Some(Mark(7)), &known, &[Mark(8)]).unwrap(),
+            recognize(path, Some(Mark(7)), &known, &others).unwrap(),
             own(Some(Mark(7)))
         );
         // Without its images it may be the other one.
         give_over(Mark(8), path);
-        assert!(is_refused(&recognize(path, Some(Mark(7)), &[], &[Mark(8)])));
-        assert_eq!(recognize(path, None, &[], &[Mark(8)]).unwrap(), own(Some(Mark(8))));
+        assert!(is_refused(&recognize(path, Some(Mark(7)), &[], &others)));
+        assert_eq!(recognize(path, None, &[], &others).unwrap(), own(Some(Mark(8))));
+    }
+
+    #[test]
+    fn two_datastores_that_have_become_one_directory_have_one_mark() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [path, view] = ["one", "view"].map(|name| scratch.path().join(name));
+        std::fs::create_dir(&path).unwrap();
+        std::os::unix::fs::symlink(&path, &view).unwrap();
+        let known = [image(&path, "a", 5, Role::Active)];
+        give(Mark(8), &path);
+        let found = recognize(&view, Some(Mark(7)), &known, &[another(&path)]);
+        assert_eq!(found.unwrap(), own(Some(Mark(8))));
+    }
+
+    /// A datastore with the mark 8.
+    fn another(directory: &Path) -> Other {
+        Other { mark: Mark(8), directory: directory.into() }
     }
 
     fn give_over(mark: Mark, directory: &Path) {

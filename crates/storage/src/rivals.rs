@@ -26,7 +26,8 @@ use crate::newer::{Says, ask};
 /// brought up may be served in a moment.
 #[derive(Default)]
 pub(crate) struct Rivals {
-    found: Mutex<BTreeMap<DiskId, Rival>>,
+    /// By disk and datastore: several datastores may have a newer image of one disk.
+    found: Mutex<BTreeMap<(DiskId, String), Rival>>,
 }
 
 #[derive(Clone)]
@@ -71,7 +72,8 @@ impl Storage {
                     generation,
                     "there is a newer image of a disk than the state knows"
                 );
-                lock(&self.rivals.found).insert(disk.id, rival);
+                let key = (disk.id, on.name().to_owned());
+                lock(&self.rivals.found).insert(key, rival);
             } else {
                 is_so = false;
             }
@@ -108,17 +110,21 @@ impl Storage {
     }
 
     /// Forgets what does not call itself newer any more, and what was on a datastore that was
-    /// removed.
+    /// removed. A datastore whose newer image is gone is asked anew: of several images only the
+    /// newest was told of.
     fn forget_rivals(&self, on: &Arc<DatastoreHandle>, disks: &[DiskRecord]) {
         let found = lock(&self.rivals.found).clone();
-        for (id, rival) in found {
-            let disk = disks.iter().find(|it| it.id == id);
-            let there = &rival.place.datastore;
-            let is_here = there == on.name();
-            let is_gone = self.handle(there).is_err();
-            let is_over = |disk| is_here && !self.is_newer(on, disk, &rival);
-            if is_gone || disk.is_none_or(is_over) {
-                lock(&self.rivals.found).remove(&id);
+        for (key, rival) in found {
+            let disk = disks.iter().find(|it| it.id == key.0);
+            let is_gone = self.handle(&key.1).is_err();
+            let is_over = |disk| key.1 == on.name() && !self.is_newer(on, disk, &rival);
+            if !is_gone && disk.is_some_and(|disk| !is_over(disk)) {
+                continue;
+            }
+            lock(&self.rivals.found).remove(&key);
+            if !is_gone && disk.is_some() {
+                on.says_something_else();
+                on.rounds.ask_again();
             }
         }
     }
@@ -128,7 +134,8 @@ impl Storage {
     pub fn rivals(&self, disks: &[DiskRecord]) -> Vec<Warning> {
         let found = lock(&self.rivals.found).clone();
         let tell = |disk: &DiskRecord| {
-            let rival = found.get(&disk.id)?;
+            let its = found.iter().filter(|((id, _), _)| *id == disk.id);
+            let (_, rival) = its.max_by_key(|(_, rival)| rival.generation)?;
             let is_served = self.problem_of(disk.id).is_none();
             let Place { datastore, image } = &rival.place;
             let place = match self.handle(datastore) {
@@ -170,7 +177,11 @@ fn warning(disk: &DiskRecord, rival: &Rival, place: &str) -> Warning {
 mod tests {
     use std::fs;
 
+    use sterna_engine::datastore::Provision;
+    use sterna_engine::sidecar::{Identity, Role};
+
     use super::*;
+    use crate::disks::identity;
     use crate::stage::Stage;
 
     #[test]
@@ -225,6 +236,55 @@ mod tests {
         assert!(there.rounds.due().is_some());
         stage.storage.look_for_rivals(&there).unwrap();
         assert!(there.rounds.due().is_none());
+    }
+
+    /// An image of the disk `x` of another name, with that generation.
+    fn another_image(stage: &Stage, disk: &DiskRecord, datastore: &str, generation: u64) {
+        let says = identity(disk, generation, Role::Active);
+        let says = Identity { name: generation.to_string(), ..says };
+        let there = stage.handle(datastore).get().unwrap();
+        there.create_image(&says, Provision::Thin).unwrap();
+    }
+
+    #[test]
+    fn if_the_newest_image_is_gone_people_are_told_of_the_next() {
+        let stage = Stage::with(&["here", "there"]);
+        let disk = stage.disk_x("here", 3);
+        for generation in [7, 5] {
+            another_image(&stage, &disk, "there", generation);
+        }
+        stage.is_served(&disk);
+        let told = || {
+            stage.storage.look_for_rivals(&stage.handle("there")).unwrap();
+            stage.storage.rivals(std::slice::from_ref(&disk)).pop()
+        };
+        for generation in [7, 5] {
+            let warned = told().unwrap().message;
+            assert!(warned.contains(&format!("generation {generation})")), "{warned}");
+            let file = format!("{generation}.raw");
+            fs::remove_file(stage.directory("there").join(file)).unwrap();
+        }
+        assert!(told().is_none());
+    }
+
+    #[test]
+    fn of_newer_images_on_several_datastores_people_are_told_of_the_newest_that_is_there()
+    {
+        let stage = Stage::with(&["here", "one", "two"]);
+        let disk = stage.disk_x("here", 3);
+        for (datastore, generation) in [("one", 7), ("two", 5)] {
+            another_image(&stage, &disk, datastore, generation);
+        }
+        stage.is_served(&disk);
+        for datastore in ["one", "two"] {
+            stage.storage.look_for_rivals(&stage.handle(datastore)).unwrap();
+        }
+        let warned =
+            || stage.storage.rivals(std::slice::from_ref(&disk)).remove(0).message;
+        assert!(warned().contains("generation 7)"), "{}", warned());
+        fs::remove_file(stage.directory("one").join("7.raw")).unwrap();
+        stage.storage.look_for_rivals(&stage.handle("one")).unwrap();
+        assert!(warned().contains("generation 5)"), "{}", warned());
     }
 
     #[test]

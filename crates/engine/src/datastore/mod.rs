@@ -236,7 +236,7 @@ impl Datastore {
 
     /// Writes something that nobody reads: where writes hang (a file system that is frozen for a
     /// snapshot, or whose device is gone), this does, though all that is cached is answered.
-    /// Blocks.
+    /// What is at its path now is not looked at. Blocks.
     pub fn touch(&self) {
         if let Place::Directory(directory) = &self.place {
             directory.touch();

@@ -191,17 +191,13 @@ impl Core {
         went
     }
 
-    /// How its images are reached; nothing if one of them is not.
-    pub(crate) fn reach(&self) -> Option<Reach> {
-        let mut reach = Reach::default();
-        for held in self.images.iter().filter(|held| !held.closing) {
-            if !held.image.is_in_reach() {
-                return None;
-            }
-            reach.images += 1;
-            reach.ways_lost += held.image.ways_lost();
-        }
-        Some(reach)
+    /// How its image is reached, or the copy that a move makes of it; nothing if that is not
+    /// reached, or let go of.
+    pub(crate) fn reach(&self, copy: bool) -> Option<Reach> {
+        let is_it = |held: &&Held| (held.number != self.current) == copy && !held.closing;
+        let held = self.images.iter().find(is_it)?;
+        let reach = Reach { image: held.number, ways_lost: held.image.ways_lost() };
+        held.image.is_in_reach().then_some(reach)
     }
 
     /// Whether another export answers where an image was.

@@ -21,9 +21,10 @@ impl Engine {
         })
     }
 
-    /// How a disk's images are reached; nothing if one of them is out of reach.
-    pub fn reach(&self, disk: DiskId) -> Result<Option<Reach>, EngineError> {
-        self.on_disk(disk, |disk, _| disk.core.reach())
+    /// How a disk's image is reached, or the copy that a move makes of it; nothing if that is
+    /// out of reach.
+    pub fn reach(&self, disk: DiskId, copy: bool) -> Result<Option<Reach>, EngineError> {
+        self.on_disk(disk, move |disk, _| disk.core.reach(copy))
     }
 
     /// What a disk's requests are like. Some 100 KiB are copied.

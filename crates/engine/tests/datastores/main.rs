@@ -19,7 +19,7 @@ use sterna_engine::datastore::{
     Datastore, DatastoreError, FoundSidecar, Location, Provision, SidecarPlace, Space,
 };
 use sterna_engine::sidecar::slots::Origin;
-use sterna_engine::sidecar::{Identity, Role};
+use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_engine::{FileIdentity, ImageSpec};
 use tempfile::TempDir;
 
@@ -366,4 +366,28 @@ fn sidecars_are_told_by_name_first_and_none_is_looked_for_that_is_not_there() {
     assert_eq!(files, ["c.raw", "a.raw", "b.raw"]);
     // Each entry of the list, and each sidecar.
     assert_eq!(answers, 2 * 3 + 3);
+}
+
+#[test]
+fn a_sidecar_of_a_newer_sterna_says_nothing_and_hides_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    for name in ["a", "b"] {
+        store.create_image(&disk(name, MIB), Provision::Thin).unwrap();
+    }
+    let mut record = disk("a", MIB).encode().unwrap();
+    let crc_at = record.len() - 4;
+    record[8] = 9;
+    let crc = crc32c::crc32c(&record[..crc_at]);
+    record[crc_at..].copy_from_slice(&crc.to_le_bytes());
+    fs::write(directory.path().join("a.raw.sterna"), record).unwrap();
+    // To whoever asks for just that one it is no free place.
+    assert!(matches!(
+        store.found_sidecar("a.raw"),
+        Err(DatastoreError::Sidecar { source: SidecarError::Version(9), .. })
+    ));
+    let mut files = Vec::new();
+    let mut each = |found: Option<FoundSidecar>| files.extend(found.map(|it| it.file));
+    store.sidecars(&BTreeSet::new(), &mut each).unwrap();
+    assert_eq!(files, ["b.raw"]);
 }

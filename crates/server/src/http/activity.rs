@@ -81,23 +81,24 @@ pub(super) async fn list(
 }
 
 /// What the document calls each operation, by method and path.
-static OPERATIONS: LazyLock<Vec<(Method, String, String)>> = LazyLock::new(|| {
-    let (_, document) = routes().split_for_parts();
-    let mut all = Vec::new();
-    for (path, item) in document.paths.paths {
-        let of = [
-            (Method::POST, item.post),
-            (Method::PUT, item.put),
-            (Method::PATCH, item.patch),
-            (Method::DELETE, item.delete),
-        ];
-        for (method, operation) in of {
-            let name = operation.and_then(|operation| operation.operation_id);
-            all.extend(name.map(|name| (method, path.clone(), name)));
+pub(super) static OPERATIONS: LazyLock<Vec<(Method, String, String)>> =
+    LazyLock::new(|| {
+        let (_, document) = routes().split_for_parts();
+        let mut all = Vec::new();
+        for (path, item) in document.paths.paths {
+            let of = [
+                (Method::POST, item.post),
+                (Method::PUT, item.put),
+                (Method::PATCH, item.patch),
+                (Method::DELETE, item.delete),
+            ];
+            for (method, operation) in of {
+                let name = operation.and_then(|operation| operation.operation_id);
+                all.extend(name.map(|name| (method, path.clone(), name)));
+            }
         }
-    }
-    all
-});
+        all
+    });
 
 /// Enters a request that changes something, with how it was answered.
 pub(super) async fn enter(

@@ -237,7 +237,7 @@ async fn blocking<T: Send + 'static>(
     }
     let (mine, waits) = (Arc::clone(&server), Waiting::default());
     let watch = waits.clone();
-    let mut done = tokio::task::spawn_blocking(move || watch.watch(|| work(&mine)));
+    let mut done = changes::on_a_thread(move || watch.watch(|| work(&mine)));
     loop {
         let Ok(done) = tokio::time::timeout(STATE_LOOK, &mut done).await else {
             let silent = state_is_silent(&server).filter(|_| waits.is_so());

@@ -36,7 +36,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Refusal;
-use super::changes::Changes;
+use super::changes::{Changes, carry_out};
 use crate::access::Caller;
 
 /// How long a connection may do nothing: longer than monitors pause that ask every minute.
@@ -51,7 +51,7 @@ pub struct Visitors {
     most: usize,
     /// How long each may do nothing.
     patience: Duration,
-    changes: Arc<Changes>,
+    changes: Changes,
     there: Mutex<There>,
     /// So many were closed for others.
     closed: AtomicU64,
@@ -266,16 +266,15 @@ async fn talk(
     let answer = |mut request: hyper::Request<Incoming>| {
         let busy = Busy::new(visitors, key);
         request.extensions_mut().insert(Visit(visitors.clone(), key));
-        let changes = !request.method().is_safe();
-        let change = changes.then(|| visitors.changes.begin()).transpose();
-        let answer = change.map(|change| (change, router.call(request)));
+        let change = visitors.changes.begin(request.method(), request.uri().path());
+        let answer = change.map(|change| carry_out(change, router.call(request)));
         async move {
-            let (change, answer) = match answer {
+            let answer = match answer {
                 Ok(answer) => answer,
                 Err(refused) => return Ok(Refusal(refused).into_response()),
             };
             let answer: Result<Response, Infallible> = answer.await;
-            drop((busy, change));
+            drop(busy);
             answer
         }
     };

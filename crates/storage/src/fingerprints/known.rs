@@ -127,13 +127,13 @@ impl Known {
 mod tests {
     use super::*;
 
-    const REACHED: Option<Reach> = Some(Reach { images: 1, ways_lost: 4 });
+    const REACHED: Option<Reach> = Some(Reach { image: 1, ways_lost: 4 });
 
     #[test]
     fn what_was_looked_at_while_the_way_was_lost_may_be_another_place() {
         let mut known = Known::new(None);
         let taken = Some(Fingerprint::default());
-        for reach in [None, Some(Reach { images: 1, ways_lost: 8 })] {
+        for reach in [None, Some(Reach { image: 1, ways_lost: 8 })] {
             assert_eq!(known.has_looked(count(0, 0), reach, taken.clone()), None);
             assert!(known.is_due(count(0, 0), false), "nobody has looked");
         }

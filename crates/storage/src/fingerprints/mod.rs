@@ -152,9 +152,7 @@ impl Storage {
         let Some(known) = self.store.fingerprint(disk, on.name())? else {
             return Ok(false);
         };
-        // Of those that are on several disks it is not known which they share.
-        let backing = on.backing().unwrap_or_default();
-        let turn = self.fingerprints.turns.take(backing, LONG, on.ending());
+        let turn = self.fingerprints.turns.take(on.backing(), LONG, on.ending());
         let _turn = turn.ok_or_else(|| waits_for_others(what, on))?;
         let (own, state) = (known.fingerprint.clone(), self.store.clone());
         let others = move || Ok(state.fingerprints_of_others(disk, OTHERS)?);
@@ -318,8 +316,7 @@ impl Storage {
 
     /// How a disk is reached, or its copy: not one that a move has let go of.
     fn reach(&self, disk: DiskId, copy: Option<u64>) -> Option<Reach> {
-        let reach = self.engine.reach(disk).ok().flatten();
-        reach.filter(|reach| copy.is_none() || reach.images > 1)
+        self.engine.reach(disk, copy.is_some()).ok().flatten()
     }
 
     /// What is to be recorded of a look.

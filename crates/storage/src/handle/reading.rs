@@ -3,8 +3,10 @@
 //! A question is answered by the reading that was under way, or by what was known, when the
 //! question was asked: it makes no difference how late the asker comes for the answer.
 //!
-//! **Failures.** If the reading fails half-way (a listing gives an error), what was told until
-//! then still counts: it is a part.
+//! **Failures.** If the reading fails half-way (a listing gives an error), or one sidecar cannot
+//! be read, what was told still counts: it is a part. It is kept for a while, and that is longer
+//! the longer the reading took: thousands of sidecars are not read all the time because of one,
+//! and one that is repaired is soon read.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -23,9 +25,15 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// So long what they told is believed. Whoever acts on it reads the one sidecar again; a disk
 /// that is not served asks every few seconds, and each time thousands would be read.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
+/// A part is believed for so many times as long as it took to read it, so that most of the time
+/// nothing is read; at least for [`BRIEFLY`], and at most for [`KEPT`].
+const REST: u32 = 10;
+/// Less than the pause after which a disk that is not served asks again.
+const BRIEFLY: Duration = Duration::from_secs(2);
 
 /// A reading that is under way, or has ended.
 pub(super) struct Reading {
+    begun: Instant,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -51,10 +59,35 @@ pub(super) struct Readings(Mutex<Latest>);
 
 #[derive(Default)]
 struct Latest {
-    said: Option<(Instant, Arc<Sidecars>)>,
+    said: Option<Said>,
     /// Why the last reading failed, if it has.
     problem: Option<String>,
     under_way: Option<Arc<Reading>>,
+}
+
+/// What the datastore said, and until when that is believed.
+struct Said {
+    answer: Answer,
+    until: Instant,
+}
+
+/// How a reading has ended.
+pub(super) enum End {
+    /// All was told.
+    All,
+    /// Something could not be read: why.
+    Part(String),
+    /// The datastore cannot be opened: why. It is asked as soon as somebody wants to know.
+    Closed(String),
+}
+
+impl End {
+    fn problem(self) -> Option<String> {
+        match self {
+            End::All => None,
+            End::Part(problem) | End::Closed(problem) => Some(problem),
+        }
+    }
 }
 
 /// What a datastore was asked.
@@ -64,12 +97,13 @@ pub struct Told {
 }
 
 enum How {
-    Known(Arc<Sidecars>),
+    Known(Answer),
     Reading(Arc<Reading>),
     NoThread,
 }
 
 /// What a datastore has told.
+#[derive(Clone)]
 pub enum Answer {
     /// What all its sidecars say.
     All(Arc<Sidecars>),
@@ -107,7 +141,7 @@ impl Told {
     /// for [`LONGEST`] if it does.
     pub fn answer(self) -> Answer {
         match self.how {
-            How::Known(told) => Answer::All(told),
+            How::Known(answer) => answer,
             How::Reading(reading) => reading.answer(self.asked + LONGEST),
             How::NoThread => Answer::Silent,
         }
@@ -119,9 +153,9 @@ impl Readings {
     /// whether it could.
     pub(super) fn ask(&self, begin: impl FnOnce(Arc<Reading>) -> bool) -> Told {
         let mut latest = lock(&self.0);
-        let said = latest.said.as_ref().filter(|(at, _)| at.elapsed() < KEPT);
-        let how = if let Some((_, said)) = said {
-            How::Known(said.clone())
+        let said = latest.said.as_ref().filter(|said| Instant::now() < said.until);
+        let how = if let Some(said) = said {
+            How::Known(said.answer.clone())
         } else if let Some(reading) = &latest.under_way {
             How::Reading(reading.clone())
         } else {
@@ -136,14 +170,18 @@ impl Readings {
         Told { how, asked: Instant::now() }
     }
 
-    /// A reading has ended: all was told, unless there was a problem. Says whether that is news.
-    pub(super) fn end(&self, reading: &Reading, problem: Option<String>) -> bool {
+    /// A reading has ended. Says whether its problem is news.
+    pub(super) fn end(&self, reading: &Reading, end: End) -> bool {
         let mut latest = lock(&self.0);
-        let told = reading.end(problem.is_none());
+        let answer = reading.end(matches!(end, End::All));
         latest.under_way = None;
-        if problem.is_none() {
-            latest.said = Some((Instant::now(), told));
-        }
+        let kept = match end {
+            End::All => KEPT,
+            End::Part(_) => (reading.begun.elapsed() * REST).clamp(BRIEFLY, KEPT),
+            End::Closed(_) => Duration::ZERO,
+        };
+        latest.said = Some(Said { answer, until: Instant::now() + kept });
+        let problem = end.problem();
         let is_news = latest.problem != problem;
         latest.problem = problem;
         is_news
@@ -173,9 +211,9 @@ impl State {
 
 impl Reading {
     fn begin() -> Reading {
-        let told = Arc::default();
-        let state = State { told, heard: Instant::now(), course: Course::UnderWay };
-        Reading { state: Mutex::new(state), changed: Condvar::new() }
+        let (told, begun) = (Arc::default(), Instant::now());
+        let state = State { told, heard: begun, course: Course::UnderWay };
+        Reading { begun, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The datastore has answered.
@@ -185,11 +223,11 @@ impl Reading {
         tell(Arc::make_mut(&mut state.told));
     }
 
-    fn end(&self, is_all: bool) -> Arc<Sidecars> {
+    fn end(&self, is_all: bool) -> Answer {
         let mut state = lock(&self.state);
         state.course = if is_all { Course::Complete } else { Course::Failed };
         self.changed.notify_all();
-        state.told.clone()
+        state.answer()
     }
 
     fn answer(&self, longest: Instant) -> Answer {
@@ -307,16 +345,58 @@ mod tests {
         assert!(matches!(told.answer(), Answer::Failed));
     }
 
-    #[test]
-    fn what_was_known_when_a_question_was_asked_answers_it_later_too() {
+    /// What is known after a reading that told of one sidecar and ended so.
+    fn known_after(reading: Duration, end: End) -> Readings {
         let readings = Readings::default();
         let mut begun = None;
         readings.ask(|reading| begun.replace(reading).is_none());
-        readings.end(&begun.unwrap(), None);
+        let mut its = begun.unwrap();
+        its.hear(one);
+        // Nobody else has it any more but those who wait for it.
+        lock(&readings.0).under_way = None;
+        Arc::get_mut(&mut its).unwrap().begun = ago(reading);
+        readings.end(&its, end);
+        readings
+    }
+
+    fn is_read_anew(readings: &Readings) -> bool {
+        readings.ask(|_| false).has_no_thread()
+    }
+
+    /// So much time passes.
+    fn passes(readings: &Readings, span: Duration) {
+        let mut latest = lock(&readings.0);
+        let said = latest.said.as_mut().unwrap();
+        said.until = said.until.checked_sub(span).unwrap();
+    }
+
+    #[test]
+    fn what_was_known_when_a_question_was_asked_answers_it_later_too() {
+        let readings = known_after(Duration::ZERO, End::All);
         let told = readings.ask(|_| unreachable!());
-        // Meanwhile the time of what was said runs out.
-        lock(&readings.0).said.as_mut().unwrap().0 = ago(KEPT);
+        passes(&readings, KEPT);
         assert!(told.answer().is_all());
-        assert!(readings.ask(|_| false).has_no_thread(), "it is read anew");
+        assert!(is_read_anew(&readings));
+    }
+
+    #[test]
+    fn a_datastore_with_a_sidecar_that_cannot_be_read_is_not_read_all_the_time() {
+        for (reading, kept) in [(0, 2), (1, 10), (3, 30), (100, 60)]
+            .map(|(took, kept)| (Duration::from_secs(took), Duration::from_secs(kept)))
+        {
+            let readings = known_after(reading, End::Part("x.raw.sterna".into()));
+            assert!(matches!(readings.ask(|_| unreachable!()).answer(), Answer::Part(_)));
+            passes(&readings, kept.mul_f64(0.9));
+            assert!(!is_read_anew(&readings), "{reading:?}");
+            passes(&readings, kept.mul_f64(0.2));
+            assert!(is_read_anew(&readings), "{reading:?}");
+        }
+    }
+
+    #[test]
+    fn a_datastore_that_could_not_be_opened_is_asked_as_soon_as_somebody_wants_to_know() {
+        let readings = known_after(KEPT, End::Closed("it is away".into()));
+        assert!(is_read_anew(&readings));
+        assert_eq!(readings.problem().as_deref(), Some("it is away"));
     }
 }

@@ -19,7 +19,7 @@ use sterna_engine::sidecar::{Beside, Identity, Role};
 use sterna_state::DiskRecord;
 
 use super::DatastoreHandle;
-use super::reading::{Reading, Told};
+use super::reading::{End, Reading, Told};
 
 /// What the sidecars of a datastore said.
 #[derive(Clone, Debug, Default)]
@@ -93,11 +93,16 @@ impl DatastoreHandle {
             let thread = thread::Builder::new().name("sterna-sidecars".into());
             let read = move || {
                 let read = handle.read_sidecars(&reading);
-                let problem = read.as_ref().err().map(Error::to_string);
-                let is_news = handle.readings.end(&reading, problem);
+                let is_open = handle.get().is_ok();
+                let end = match read.as_ref().err().map(Error::to_string) {
+                    None => End::All,
+                    Some(problem) if is_open => End::Part(problem),
+                    Some(problem) => End::Closed(problem),
+                };
+                let is_news = handle.readings.end(&reading, end);
                 if let Err(error) = read
                     && is_news
-                    && handle.get().is_ok()
+                    && is_open
                 {
                     let datastore = handle.name();
                     tracing::warn!(datastore, %error, "cannot tell what images it has");
@@ -225,6 +230,8 @@ mod tests {
         let problem = handle.cannot_tell().unwrap();
         assert!(problem.contains("x.raw.sterna"), "{problem}");
         fs::remove_dir(unreadable).unwrap();
+        assert!(!handle.ask_sidecars().answer().is_all(), "that was a moment ago");
+        handle.says_something_else();
         assert!(handle.ask_sidecars().answer().is_all());
         assert_eq!(handle.cannot_tell(), None);
     }
