@@ -69,6 +69,10 @@ impl Moves {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
+        // The old image is a way back until the state says that it is not needed.
+        if let Some(gone) = self.storage.store.is_gone() {
+            return Err(gone.into());
+        }
         self.storage.lookout.has_left(record.disk, &record.from.datastore);
         let place = self.place(&record.from);
         let note = match self.retire_source(job, record) {

@@ -161,6 +161,11 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
              the daemon before this one had answered writes that no client had flushed",
             format!("in the kernel's log what happened to datastore {datastore}"),
         ),
+        Loss::FlushUnheard => (
+            "the daemon before this one ended while the storage of its image was at a flush \
+             for long; if that has failed since, writes that no client had flushed are lost",
+            format!("in the kernel's log what happened to datastore {datastore}"),
+        ),
         Loss::Unknown => (
             "the daemon before this one ended, and Sterna does not know whether it left \
              writes that no client had flushed; the storage of its image may have dropped \

@@ -60,6 +60,8 @@ pub enum Loss {
     DaemonEnded,
     /// The daemon ended, and whether there were any is not known.
     Unknown,
+    /// The daemon ended while a flush of them was under way for long.
+    FlushUnheard,
     /// The file system was mounted anew since they were answered, or the device came anew.
     MountedAnew,
 }
@@ -228,8 +230,8 @@ fn of(lines: &[Line], now: Keeper) -> Legacy {
             match open.is_empty() {
                 true => Legacy::default(),
                 false if shares && open.iter().any(|line| line.doubtful) => Legacy {
-                    owes: Some(Loss::Unknown),
-                    ..unflushed(shares, Loss::Unknown)
+                    owes: Some(Loss::FlushUnheard),
+                    ..unflushed(shares, Loss::FlushUnheard)
                 },
                 false => unflushed(shares, Loss::DaemonEnded),
             }
@@ -366,7 +368,7 @@ mod tests {
     fn a_flush_that_took_long_when_the_daemon_ended_may_have_failed() {
         for keeper in [kernel(HERE), server(HERE, true)] {
             let past = left(&[Line { keeper, unflushed: true, doubtful: true }]);
-            let told = Legacy { unflushed: true, ..owes(Loss::Unknown) };
+            let told = Legacy { unflushed: true, ..owes(Loss::FlushUnheard) };
             assert_eq!(past.legacy(Some(keeper)), told, "{keeper:?}");
             // All was flushed: nothing can be lost.
             let past = left(&[Line { keeper, unflushed: false, doubtful: true }]);

@@ -93,12 +93,15 @@ impl Account {
         disk: DiskId,
         now: Option<Keeper>,
     ) -> io::Result<(Arc<Account>, Option<Line>)> {
-        let (past, found) = left(spec, disk);
+        let (past, found, stale) = left(spec, disk);
         let Legacy { owes, clients, unflushed } = past.legacy(now);
         let says = Says { owed: owes.is_some(), kernel: kernel(now) };
         let (record, words) = match found {
             Some((record, words)) => (going_on(spec, record, says), words),
-            None => begin(spec, disk, says, (owes, clients))?,
+            None => {
+                stale.into_iter().for_each(Memory::remove);
+                begin(spec, disk, says, (owes, clients))?
+            }
         };
         // A kill at any of these leaves at least what there was.
         words.set_owed(owes, clients);
@@ -231,27 +234,36 @@ fn begin(
     Ok((record, words))
 }
 
-/// What a daemon before has left, and the memory of it if that can be gone on with.
-fn left(spec: &AccountSpec, disk: DiskId) -> (Past, Option<(Record, Words)>) {
+/// What a daemon before has left, and the memory of it if that can be gone on with. If not, what
+/// there is of it.
+fn left(
+    spec: &AccountSpec,
+    disk: DiskId,
+) -> (Past, Option<(Record, Words)>, Option<Name>) {
     let record = match record::read(&spec.path) {
         Ok(Some(record)) if record.disk == disk => record,
-        Ok(None) => return (Past::Nothing, None),
-        Ok(Some(_)) | Err(_) => return (Past::Unreadable, None),
+        Ok(None) => return (Past::Nothing, None, None),
+        Ok(Some(_)) | Err(_) => return (Past::Unreadable, None, None),
     };
     if record.boot != spec.boot {
-        return (Past::OtherBoot, None);
+        return (Past::OtherBoot, None, None);
     }
     if record.state == State::EndedWell {
-        return (Past::Nothing, None);
+        return (Past::Nothing, None, None);
+    }
+    let name = Name::Account(record.generation);
+    let is_gone = name.path().symlink_metadata().is_err_and(|error| {
+        // Any other error says nothing of what it held.
+        error.kind() == io::ErrorKind::NotFound
+    });
+    if is_gone {
+        let Says { owed, kernel } = record.says;
+        let kernel = kernel.map(|address| Keeper::Kernel { address });
+        return (Past::MemoryGone { owed, kernel }, None, None);
     }
     match Words::open(record.generation).and_then(|words| Some((words.read()?, words))) {
-        Some((past, words)) => (past, Some((record, words))),
-        None => {
-            Memory::remove(Name::Account(record.generation));
-            let Says { owed, kernel } = record.says;
-            let kernel = kernel.map(|address| Keeper::Kernel { address });
-            (Past::MemoryGone { owed, kernel }, None)
-        }
+        Some((past, words)) => (past, Some((record, words)), None),
+        None => (Past::Unreadable, None, Some(name)),
     }
 }
 

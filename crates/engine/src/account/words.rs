@@ -2,7 +2,7 @@
 //!
 //! The first is of what clients are still to be told: 0 nothing, 1 the server was away, 2 a
 //! daemon ended, 3 it is not known, 4 the server came back in an older state, 5 a flush
-//! failed, 6 the file system was mounted anew. Each of the next 15 is a line: 0 where it is
+//! failed, 6 the file system was mounted anew, 7 nobody heard how a flush ended. Each of the next 15 is a line: 0 where it is
 //! free. Of a server bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's
 //! connections share one cache, and above them are 29 bits of the checksum of the server's
 //! address. Of a file or device bit 0 is clear and bit 2 set, and the rest is the same of what
@@ -75,6 +75,7 @@ impl Words {
             4 => Some(Loss::WentBack),
             5 => Some(Loss::FlushFailed),
             6 => Some(Loss::MountedAnew),
+            7 => Some(Loss::FlushUnheard),
             _ => return None,
         };
         let (mut lines, doubts) = (Vec::new(), self.doubts()?);
@@ -137,6 +138,7 @@ impl Words {
             Some(Loss::WentBack) => 4,
             Some(Loss::FlushFailed) => 5,
             Some(Loss::MountedAnew) => 6,
+            Some(Loss::FlushUnheard) => 7,
         };
         self.store(0, self.sealed(0, value));
     }

@@ -124,6 +124,10 @@ impl Promise {
                  anew, since the daemon before this one had answered writes that no client \
                  had flushed"
             }
+            Loss::FlushUnheard => {
+                "the daemon before this one ended while the disk's storage was at a flush for \
+                 long, and whether that has failed since is not known"
+            }
             Loss::Unknown => {
                 "the daemon before this one ended, and what it kept for this one is gone: \
                  whether there were acknowledged writes that no client had flushed and that \

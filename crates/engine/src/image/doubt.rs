@@ -76,15 +76,24 @@ impl Doubt {
     /// An operation has ended. `since`: when the oldest flush that is under way began.
     pub(super) fn ends(
         &mut self,
-        cx: &Cx,
+        cx: &mut Cx,
+        id: ImageId,
         line: &mut Line,
         since: impl FnOnce() -> Option<Nanos>,
     ) {
+        let is_doubtful = line.is_doubtful();
         if !line.is_unflushed() {
             self.is_certain = false;
             line.set_doubtful(false);
-        } else if line.is_doubtful() && !self.is_certain {
-            line.set_doubtful(since().is_some_and(|since| is_long(cx, since)));
+        }
+        if !is_doubtful || self.is_certain {
+            return;
+        }
+        let since = since();
+        line.set_doubtful(line.is_unflushed() && since.is_some_and(|it| is_long(cx, it)));
+        // One that began while another was in doubt is watched by nobody yet.
+        if let Some(since) = since.filter(|it| !is_long(cx, *it)) {
+            self.watch(cx, id, since);
         }
     }
 }

@@ -174,8 +174,12 @@ impl DatastoreHandle {
     pub fn has_no_file(&self, file: &str) -> bool {
         let image = self.get().ok().and_then(|datastore| datastore.image(file).ok());
         let Some(ImageSpec::File { path, .. }) = image else { return false };
-        let found = path.symlink_metadata();
-        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let asked = self.asker.ask(FIGURE, move || {
+            let found = path.symlink_metadata();
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        });
+        // One that does not answer may be there.
+        asked.answer().unwrap_or(false)
     }
 
     /// Makes an image that is there already say this, and that it was there.

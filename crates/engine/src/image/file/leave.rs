@@ -63,7 +63,7 @@ impl FileImage {
 
     /// Notes what an operation leaves that has ended, before anybody is answered. `lost`:
     /// whether it was a flush that has lost something.
-    pub(super) fn note_line(&mut self, cx: &Cx, end: End, lost: bool) {
+    pub(super) fn note_line(&mut self, cx: &mut Cx, end: End, lost: bool) {
         let Leaving { line: Some(line), doubt, .. } = &mut self.leaving else { return };
         line.set(self.outstanding.is_unflushed());
         match end {
@@ -72,7 +72,7 @@ impl FileImage {
             _ => {}
         }
         let flights = &self.flights;
-        doubt.ends(cx, line, || oldest_flush(flights));
+        doubt.ends(cx, self.id, line, || oldest_flush(flights));
     }
 
     /// A flush may be under way for long.
@@ -82,9 +82,11 @@ impl FileImage {
         doubt.rings(cx, self.id, since, line.as_mut());
     }
 
-    /// Makes durable what was answered and is not.
+    /// Makes durable what was answered, if it has a line that says that something is not. Without
+    /// a line nobody could be told if the flush fails: then the next daemon's first flush is to
+    /// find that out.
     pub(super) fn flush_last(&mut self, cx: &mut Cx) {
-        if self.outstanding.is_unflushed() {
+        if self.leaving.line.as_ref().is_some_and(Line::is_unflushed) {
             self.leaving.doubt.is_certain(self.leaving.line.as_mut());
             let at = cx.now.plus(LEAVE_WITHIN);
             self.leaving.alarm.set(&mut cx.timers, Some(at), token(self.id, LEAVING));
@@ -111,14 +113,10 @@ impl FileImage {
     pub(super) fn leave_as_it_is(&mut self) {
         self.leaving.alarm.fired();
         self.leaving.has_left = true;
-        let told = match self.leaving.line {
-            Some(_) => "so the next flush of each client fails",
-            None => "and clients are not told if it fails: see the kernel's log",
-        };
         tracing::warn!(
             path = %self.named.path().display(),
             "the storage has not flushed a disk's last writes in time: nobody hears whether \
-             it still does, {told}"
+             it still does, so the next flush of each client fails"
         );
     }
 }

@@ -17,11 +17,11 @@ use crate::slab::Slab;
 
 impl NbdImage {
     /// Has the line say what is so.
-    pub(super) fn note(&mut self, cx: &Cx) {
+    pub(super) fn note(&mut self, cx: &mut Cx) {
         let NbdImage { line: Some(line), doubt, flights, .. } = self else { return };
         let owes = self.forgotten.is_some() || self.gone_back;
         line.set(owes || self.durability.has_unflushed());
-        doubt.ends(cx, line, || oldest_flush(flights));
+        doubt.ends(cx, self.id, line, || oldest_flush(flights));
     }
 
     /// A flush may be under way for long.

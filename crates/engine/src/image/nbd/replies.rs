@@ -7,6 +7,7 @@ use sterna_nbd::{Command, NbdError, ReplyHead};
 
 use super::link::{State, Step, Want};
 use super::{NbdImage, VIOLATIONS_MAX};
+use crate::account::Line;
 use crate::image::Cx;
 use crate::io::Errno;
 
@@ -197,6 +198,10 @@ impl NbdImage {
         self.violations = 0;
         if !sending {
             self.finish(cx, key);
+            // It was the flush that took long: before anybody is answered.
+            if self.line.as_ref().is_some_and(Line::is_doubtful) {
+                self.note(cx);
+            }
         }
         Ok(())
     }

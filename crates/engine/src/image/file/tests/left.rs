@@ -110,7 +110,7 @@ fn nobody_waits_long_for_the_last_flush() {
     assert!(rig.image.idle());
     drop(rig);
     let (_, left, clients) = kept.take_up(1);
-    assert_eq!(left, Some(Loss::Unknown), "nobody has heard how it ends");
+    assert_eq!(left, Some(Loss::FlushUnheard), "nobody has heard how it ends");
     assert_eq!(clients.owed, 1);
 }
 
@@ -121,15 +121,38 @@ fn a_daemon_that_is_killed_during_the_last_flush_leaves_a_doubt() {
     assert!(rig.write(0, 8192, false).is_ok());
     rig.image.take_leave(&mut rig.cx);
     drop(rig);
-    assert_eq!(kept.take_up(1).1, Some(Loss::Unknown));
+    assert_eq!(kept.take_up(1).1, Some(Loss::FlushUnheard));
 }
 
 #[test]
-fn an_image_without_a_line_is_flushed_at_the_end_as_well() {
+fn the_last_flush_does_not_take_an_error_that_nobody_could_be_told_of() {
     let mut rig = rig_with(Some(4096), true, None);
     assert!(rig.write(0, 8192, false).is_ok());
     rig.leave();
-    assert_eq!(rig.flushes.load(Ordering::Relaxed), 1);
+    assert_eq!(rig.flushes.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_flush_that_began_while_another_one_was_in_doubt_is_watched_too() {
+    let kept = Kept::new();
+    let mut rig = with_a_flush(&kept, false, Nanos(LONG_FLUSH.0 / 2));
+    // A write that must be durable, in the middle of it.
+    let op = ImageOp::Write { offset: 0, buf: rig.buffer.part(0, 4096), fua: true };
+    rig.image.submit(&mut rig.cx, Ticket { disk: 1, id: 2 }, op);
+    rig.passes(Nanos(LONG_FLUSH.0 / 2));
+    assert!(kept.is_in_doubt());
+    // The flush ends, and leaves what was written after it began.
+    let buf = rig.buffer.part(0, 4096);
+    let more = ImageOp::Write { offset: 0, buf, fua: false };
+    rig.image.submit(&mut rig.cx, Ticket { disk: 1, id: 3 }, more);
+    let mut completions = Vec::new();
+    rig.cx.io.wait(None, &mut completions);
+    let write = completions.pop().unwrap();
+    rig.image.completed(&mut rig.cx, write);
+    rig.image.completed(&mut rig.cx, completions.remove(0));
+    assert!(!kept.is_in_doubt());
+    rig.passes(Nanos(LONG_FLUSH.0 / 2));
+    assert!(kept.is_in_doubt());
 }
 
 /// A rig of which a flush, or a write with FUA, has been under way for so long.
@@ -141,18 +164,25 @@ fn with_a_flush(kept: &Kept, is_fua: bool, long: Nanos) -> Rig {
         false => ImageOp::Flush,
     };
     rig.image.submit(&mut rig.cx, Ticket { disk: 1, id: 1 }, op);
-    rig.cx.now = rig.cx.now.plus(long);
-    while rig.cx.timers.due(rig.cx.now).is_some() {
-        rig.image.timer(&mut rig.cx, DOUBT);
-    }
+    rig.passes(long);
     rig
+}
+
+impl Rig {
+    /// Time passes, and nothing else but timers.
+    fn passes(&mut self, time: Nanos) {
+        self.cx.now = self.cx.now.plus(time);
+        while self.cx.timers.due(self.cx.now).is_some() {
+            self.image.timer(&mut self.cx, DOUBT);
+        }
+    }
 }
 
 #[test]
 fn a_flush_that_was_under_way_for_long_at_a_kill_may_have_failed_since() {
     for is_fua in [false, true] {
         for (long, left) in
-            [(LONG_FLUSH, Some(Loss::Unknown)), (Nanos(LONG_FLUSH.0 - 1), None)]
+            [(LONG_FLUSH, Some(Loss::FlushUnheard)), (Nanos(LONG_FLUSH.0 - 1), None)]
         {
             let kept = Kept::new();
             drop(with_a_flush(&kept, is_fua, long)); // Killed.
@@ -184,10 +214,7 @@ fn the_alarm_goes_on_with_the_flush_that_is_the_oldest_then() {
     assert!(rig.write(0, 8192, false).is_ok());
     rig.image.submit(&mut rig.cx, Ticket { disk: 1, id: 3 }, ImageOp::Flush);
     for (after, is_doubtful) in [(half, false), (half, true)] {
-        rig.cx.now = rig.cx.now.plus(after);
-        while rig.cx.timers.due(rig.cx.now).is_some() {
-            rig.image.timer(&mut rig.cx, DOUBT);
-        }
+        rig.passes(after);
         assert_eq!(kept.is_in_doubt(), is_doubtful);
     }
 }
@@ -205,6 +232,6 @@ fn a_flush_that_has_lost_something_leaves_a_doubt_until_the_next_one_succeeds() 
             assert!(rig.write(0, 8192, false).is_ok());
         }
         drop(rig); // Killed before the disk has asked.
-        assert_eq!(kept.take_up(1).1, (!recovers).then_some(Loss::Unknown));
+        assert_eq!(kept.take_up(1).1, (!recovers).then_some(Loss::FlushUnheard));
     }
 }
