@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Mock } from "../mock/server.mjs";
-import { launch, open } from "../support/browser.mjs";
+import { launch, open, SCREENS } from "../support/browser.mjs";
 
 let browser;
 let mock;
@@ -42,5 +42,40 @@ test("the labels of a plan's lines do not lie on each other", async () => {
       }
     }
   }
+  await page.context().close();
+});
+
+/** What scrolls sideways, and what is cut off. Names may be: a hover tells all of one. */
+function tooWide() {
+  const shown = (one) => one.clientWidth > 1 && !one.closest("thead, .hidden, .name, svg, .uplot, .rail .host");
+  const wide = [...document.querySelectorAll("body, body *")].filter((one) => shown(one) && one.scrollWidth > one.clientWidth + 1);
+  const cuts = wide.filter((one) => getComputedStyle(one).overflowX !== "visible");
+  return cuts.map((one) => `${one.tagName}.${one.className} ${one.getAttribute("aria-label") ?? ""} ${one.scrollWidth} > ${one.clientWidth}: ${one.textContent.slice(0, 40)}`);
+}
+
+for (const [width, height, device] of [[1280, 800, "a small screen"], [390, 844, "a telephone"]]) {
+  test(`on ${device} nothing is cut off, and nothing scrolls sideways`, async () => {
+    const page = await open(browser, mock.url, { viewport: { width, height } });
+    for (const [name, hash] of Object.entries(SCREENS)) {
+      await page.goto(mock.url + hash);
+      await page.waitForSelector("h1");
+      await page.waitForTimeout(1_200);
+      assert.deepEqual(await page.evaluate(tooWide), [], name);
+    }
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
+  });
+}
+
+test("on a telephone each figure of a table stands beside what it is", async () => {
+  const page = await open(browser, `${mock.url}#/datastores`, { viewport: { width: 390, height: 844 } });
+  const cell = page.locator("table[aria-label=Datastores] tbody tr:has-text('slow') td", { hasText: "2083" });
+  await cell.waitFor();
+  const seen = await cell.evaluate((one) => ({ display: getComputedStyle(one).display, label: getComputedStyle(one, "::before").content }));
+  assert.deepEqual(seen, { display: "block", label: '"peak/s"' });
+  // A row that comes later has its labels, too.
+  mock.world.datastores.push({ ...mock.world.datastores[0], name: "new" });
+  await page.locator("table[aria-label=Datastores] tr:has-text('new') td[data-label=free]").waitFor({ timeout: 12_000 });
+  mock.world.datastores.pop();
   await page.context().close();
 });
