@@ -199,11 +199,15 @@ export function answer(world, method, path, query, body, command = null) {
     case "GET classes": return { body: site.classes(world) };
     case "GET classes/_/explanation": return { body: { class: site.classes(world).find((one) => one.name === name), local_time: "Fri 19:31:21", next_change: Math.floor(clock.now() / 1000) + 7200, policies: site.policies(world).filter((one) => one.class === name), then: null, time_zone: "Europe/Berlin" } };
     case "GET classes/_/kept": return { body: site.kept(world, name) };
-    case "GET policies": return { body: [...site.policies(world), ...(world.policies ?? [])] };
+    case "GET policies": return { body: [...site.policies(world), ...(world.policies ?? [])].filter((one) => !world.removed?.includes(one.id)) };
     case "POST policies":
       world.policies = [...(world.policies ?? []), { id: 9, cruise: null, created: Math.floor(clock.now() / 1000), since: Math.floor(clock.now() / 1000), standing: "binds", looser_than: null, until: null, ...body }];
       return { body: world.policies.at(-1) };
-    case "DELETE policies/_": return { body: site.policies(world)[0] };
+    case "DELETE policies/_": {
+      const gone = [...site.policies(world), ...(world.policies ?? [])].find((one) => one.id === Number(name));
+      world.removed = [...(world.removed ?? []), gone?.id];
+      return gone ? { body: gone } : missing("policy");
+    }
     case "GET storage-drs": return { body: site.storageDrs(world) };
     case "POST storage-drs/_": return { body: site.storageAdvice(world) };
     case "GET migrations": return { body: world.migrations };
