@@ -4,8 +4,9 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-/** What pays for itself: an icon of some hundred bytes does not. */
+/** What pays for itself: an icon of some hundred bytes does not, nor does a script of two packets. */
 const COMPRESSED = /\.(html|js|css)$/;
+const SMALL_SCRIPT = 2_500;
 
 /** The files below a directory. */
 export function files(directory) {
@@ -46,6 +47,7 @@ export function compressed() {
     closeBundle() {
       for (const path of files(directory).filter((path) => COMPRESSED.test(path))) {
         const bytes = readFileSync(path);
+        if (path.endsWith(".js") && bytes.length < SMALL_SCRIPT) continue;
         writeFileSync(`${path}.br`, brotli(bytes));
         writeFileSync(`${path}.gz`, gzip(bytes));
       }

@@ -3,7 +3,10 @@ import { mount } from "svelte";
 import "uplot/dist/uPlot.min.css";
 import "./app.css";
 import App from "./App.svelte";
+import { keepFocus } from "./state/focus.ts";
 import { applyTheme } from "./state/theme.svelte.ts";
 
 applyTheme();
-mount(App, { target: document.getElementById("app")! });
+const target = document.getElementById("app")!;
+mount(App, { target });
+keepFocus(target);

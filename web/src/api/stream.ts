@@ -1,6 +1,7 @@
 // The live stream, one for all tabs of a browser: over HTTP/1.1 a browser has six connections,
 // and a seventh stream would hang all tabs. The tab that holds a lock has the stream and tells
 // the others over a BroadcastChannel. The lock is free as soon as its tab is closed, or hidden.
+import { EVENTS, LOCK, taken, type Lead } from "./first.ts";
 import { Wants, type Query } from "./wants.ts";
 
 export type { Query } from "./wants.ts";
@@ -21,13 +22,16 @@ type Message =
   | { kind: "want"; tab: string; query: Query | null }
   | { kind: "who" };
 
-const LOCK = "sterna-stream";
-const NAMES = ["hello", "status", "top", "migrations", "activity", "tick"];
 /** How long a change of what is wanted may settle: a scroll changes it many times. */
 const SETTLE_MS = 120;
 /** A screen that has just been drawn says what it shows before the stream is opened. */
 const FIRST_MS = 5;
 const AGAIN_MS = 1_000;
+
+function drop(lead: Lead): void {
+  lead.source.close();
+  lead.release();
+}
 
 export class Stream {
   private readonly tab = Math.random().toString(36).slice(2);
@@ -95,9 +99,15 @@ export class Stream {
       this.lead(() => {});
       return;
     }
-    navigator.locks
-      .request(LOCK, { signal: asked.signal }, () => new Promise<void>((resolve) => this.lead(resolve)))
-      .catch(() => {});
+    const ask = () => navigator.locks.request(LOCK, { signal: asked.signal }, () => new Promise<void>((resolve) => this.lead(resolve))).catch(() => {});
+    const early = taken("lead");
+    if (!early) void ask();
+    else
+      void early.then((lead) => {
+        if (!lead) return void ask();
+        if (asked.signal.aborted) drop(lead);
+        else this.lead(lead.release, lead);
+      });
   }
 
   private leave(): void {
@@ -110,16 +120,20 @@ export class Stream {
     this.wants.clear();
   }
 
-  private lead(resolve: () => void): void {
+  private lead(resolve: () => void, early: Lead | null = null): void {
     if (document.hidden || this.stopped) {
-      resolve();
+      if (early) drop(early);
+      else resolve();
       return;
     }
     this.leaves = resolve;
     this.wants.set(this.tab, this.query);
     this.say({ kind: "who" });
-    if (this.query) this.open();
-    else this.reopen();
+    if (this.query) this.open(early);
+    else {
+      early?.source.close();
+      this.reopen();
+    }
   }
 
   private hear(message: Message): void {
@@ -151,14 +165,17 @@ export class Stream {
     this.settle = setTimeout(() => this.open(), this.source ? SETTLE_MS : FIRST_MS);
   }
 
-  private open(): void {
+  /** Opens the stream, or takes over one that is open already. */
+  private open(early: Lead | null = null): void {
     if (!this.leads) return;
     const query = this.wants.merged(this.tab);
     const address = `/v1/events?${this.wants.address(query)}`;
     if (this.source && address === this.opened && this.source.readyState !== EventSource.CLOSED) return;
     this.close();
     this.opened = address;
-    const source = new EventSource(address);
+    const isSame = early?.address === address && early.source.readyState !== EventSource.CLOSED;
+    if (early && !isSame) early.source.close();
+    const source = isSame && early ? early.source : new EventSource(address);
     this.source = source;
     source.onopen = () => this.link(true);
     source.onerror = () => {
@@ -168,13 +185,18 @@ export class Stream {
       clearTimeout(this.again);
       this.again = setTimeout(() => this.open(), AGAIN_MS);
     };
-    for (const name of NAMES) {
-      source.addEventListener(name, (sent) => this.pass(name, sent as MessageEvent<string>, query));
+    for (const name of EVENTS) {
+      source.addEventListener(name, (sent) => this.pass(name, (sent as MessageEvent<string>).data, query));
     }
+    if (!isSame || !early) return;
+    const said = early.said ?? [];
+    early.said = null;
+    if (source.readyState === EventSource.OPEN) this.link(true);
+    for (const { name, text } of said) this.pass(name, text, query);
   }
 
-  private pass(name: string, sent: MessageEvent<string>, query: Query | null): void {
-    const event = { name, text: sent.data, query: name === "top" ? query : null };
+  private pass(name: string, text: string, query: Query | null): void {
+    const event = { name, text, query: name === "top" ? query : null };
     this.last.set(name, event);
     this.read(event);
     this.say({ kind: "event", event });

@@ -9,6 +9,9 @@ export interface Query {
   count: number;
 }
 
+/** The slowest disks, as `Now` shows them. */
+export const WORST: Query = { by: "disk", sort: "-p99", filter: "", from: 0, count: 10 };
+
 /** Queries that differ only in the rows can be one. */
 function kind(query: Query): string {
   return `${query.by}|${query.sort}|${query.filter}`;

@@ -1,6 +1,7 @@
 // The options of a uPlot: axes in our words, colours of the theme, a cursor that all charts of
 // a group share, and marks of what happened.
 import type uPlot from "uplot";
+import { apart, fitting, short as cut, type Limit } from "../model/labels.ts";
 import { axisLabels } from "../model/time.ts";
 import { colour } from "../state/theme.svelte.ts";
 
@@ -31,11 +32,17 @@ export interface Look {
   height: number;
   group: string;
   marks: () => Mark[];
+  limits: () => Limit[];
   onCursor: (index: number | null) => void;
   onZoom: (fromMs: number, toMs: number) => void;
 }
 
 const FONT = "11px system-ui, sans-serif";
+/** A chart that is lower than this has no room for what its marks say. */
+const ROOMY = 150;
+const LABEL = 14;
+/** The longest that a mark says in a chart; the cursor tells all of it. */
+const MARK_MOST = 30;
 /** A logarithm has no zero: what is less is drawn here. */
 const LEAST = 0.01;
 
@@ -68,11 +75,12 @@ export function options(look: Look, width: number): uPlot.Options {
     scales: {
       x: { time: true },
       y: look.log
-        ? { distr: 3, log: 10, range: (_, low, high) => logRange(low, high) }
-        : { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] },
+        ? { distr: 3, log: 10, range: (_, low, high) => logRange(...withLimits(low, high, look.limits())) }
+        : { range: (_, __, high) => [0, (withLimits(0, high, look.limits())[1] ?? 0) * 1.08 || 1] },
     },
     axes: [
-      { ...text, size: 26, space: 72, values: (_, splits, __, ___, step) => axisLabels(splits, step) },
+      // A day that changes has a line of its own below the hour.
+      { ...text, size: (_, values) => (values?.some((value) => value?.includes("\n")) ? 40 : 26), space: 72, values: (_, splits, __, ___, step) => axisLabels(splits, step) },
       {
         ...text,
         size: 66,
@@ -112,9 +120,16 @@ export function options(look: Look, width: number): uPlot.Options {
           plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         },
       ],
-      draw: [(plot) => drawMarks(plot, look.marks())],
+      draw: [(plot) => (drawMarks(plot, look.marks(), look.height >= ROOMY), drawLimits(plot, look.limits(), look.format))],
     },
   };
+}
+
+/** A range in which the limits are to be seen, too. */
+function withLimits(low: number | null, high: number | null, limits: Limit[]): [number | null, number | null] {
+  if (limits.length === 0) return [low, high];
+  const values = limits.map((one) => one.value);
+  return [Math.min(low ?? Infinity, ...values), Math.max(high ?? 0, ...values)];
 }
 
 function logRange(low: number | null, high: number | null): [number, number] {
@@ -127,7 +142,59 @@ function isDecade(value: number): boolean {
   return Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
 }
 
-function drawMarks(plot: uPlot, marks: Mark[]): void {
+/** A label on the colour of the panel, so that no line runs through its letters. */
+function write(context: CanvasRenderingContext2D, text: string, x: number, y: number, tone: string): void {
+  const scale = devicePixelRatio;
+  const width = context.measureText(text).width;
+  context.fillStyle = colour("--panel");
+  context.fillRect(x - 2 * scale, y - 10 * scale, width + 4 * scale, 13 * scale);
+  context.fillStyle = colour(tone);
+  context.fillText(text, x, y);
+}
+
+function font(context: CanvasRenderingContext2D): void {
+  context.font = FONT.replace("11px", `${11 * devicePixelRatio}px`);
+  context.textAlign = "left";
+  context.textBaseline = "alphabetic";
+}
+
+/** Dashed lines across, each with what it is and its value. */
+function drawLimits(plot: uPlot, limits: Limit[], format: (value: number) => string): void {
+  if (limits.length === 0) return;
+  const context = plot.ctx;
+  const scale = devicePixelRatio;
+  const { left, top, width, height } = plot.bbox;
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  const ys = limits.map((one) => plot.valToPos(one.value, "y", true));
+  context.lineWidth = 1.5 * scale;
+  context.strokeStyle = colour("--warn");
+  context.setLineDash([5 * scale, 4 * scale]);
+  for (const y of ys) {
+    context.beginPath();
+    context.moveTo(left, y);
+    context.lineTo(left + width, y);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  font(context);
+  const room = width - 8 * scale;
+  // Above its line, or below where there is no room above.
+  const wanted = ys.map((y) => (y - LABEL * scale < top ? y + 12 * scale : y - 4 * scale));
+  const places = apart(wanted, LABEL * scale, top + 10 * scale, top + height - 3 * scale);
+  limits.forEach((one, at) => {
+    let text = `${one.label}: ${format(one.value)}`;
+    // In a narrow chart the value stays, whatever else goes.
+    for (let most = one.label.length; context.measureText(text).width > room && most > 4; most -= 2) text = `${cut(one.label, most)}: ${format(one.value)}`;
+    const wide = context.measureText(text).width;
+    write(context, text, left + Math.max(4 * scale, width - wide - 6 * scale), places[at]!, "--warn");
+  });
+  context.restore();
+}
+
+function drawMarks(plot: uPlot, marks: Mark[], isRoomy: boolean): void {
   const context = plot.ctx;
   const { left, top, width, height } = plot.bbox;
   context.save();
@@ -144,6 +211,16 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
     context.moveTo(x, top);
     context.lineTo(x, top + height);
     context.stroke();
+  }
+  context.setLineDash([]);
+  if (isRoomy) {
+    font(context);
+    const scale = devicePixelRatio;
+    // What happened is told where there is room for it; the rest is told at the cursor.
+    const seen = marks.filter((mark) => mark.tone !== "quiet").map((mark) => ({ mark, text: cut(mark.text, MARK_MOST), x: plot.valToPos(mark.atMs / 1e3, "x", true) + 4 * scale }));
+    const inside = seen.filter(({ x }) => x >= left && x <= left + width);
+    const told = fitting(inside.map(({ x, text }) => ({ x, width: context.measureText(text).width + 8 * scale })), left + width);
+    inside.forEach(({ mark, text, x }, at) => told[at] && write(context, text, x, top + height - 5 * scale, mark.tone === "warn" ? "--warn" : "--accent"));
   }
   context.restore();
 }

@@ -4,7 +4,7 @@ import type { HurtDisk, Migration, StorageDrs, TopRow, Warning } from "../api/wi
 import { headline, slowerLine } from "./hurt.ts";
 import { fills, fullIn, isPressing, isSoon, oneEach, type Remedy, remedyWords, shared } from "./space.ts";
 import type { Tone } from "./words.ts";
-import { waitsFor } from "./words.ts";
+import { lessAsked, waitsFor } from "./words.ts";
 import { rate, response, wholePercent } from "./units.ts";
 
 /** Something to look at. */
@@ -43,7 +43,9 @@ export function linkTo(about: string): string | null {
     class: `#/levels?class=${encodeURIComponent(name)}`,
     policy: "#/levels",
     VM: "#/hosts",
+    vm: "#/hosts",
     host: "#/hosts",
+    pool: "#/hosts",
   };
   return into[kind] ?? null;
 }
@@ -56,13 +58,14 @@ export function attention(
   boundUs: number,
   talkers: Map<string, Talker>,
   remedy: (datastore: string) => Remedy | null = () => null,
+  zone?: string,
 ): Item[] {
   const items: Item[] = warnings.map((one) => ({
     key: `warning ${one.about} ${one.message}`,
     tone: SERIOUS.test(one.message) ? "bad" : "warn",
     about: one.about,
     text: one.message,
-    hint: one.hint,
+    hint: complete(one.hint, moves, zone),
     link: linkTo(one.about),
   }));
   const warned = new Set(warnings.map((one) => one.about));
@@ -84,6 +87,14 @@ export function attention(
   const full = (item: Item) => item.fullS ?? Infinity;
   // Of what is equally bad, what is full first comes first.
   return items.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone) || (full(a) === full(b) ? 0 : full(a) - full(b)));
+}
+
+/** A hint whose commands can be run as they are: `migration set` needs to be told what. */
+export function complete(hint: string, moves: Migration[], zone?: string): string {
+  return hint.replace(/`sterna migration set (\d+)`/, (whole, id: string) => {
+    const move = moves.find((one) => one.id === Number(id));
+    return move ? `\`${lessAsked(move, zone)}\`` : whole;
+  });
 }
 
 function over(one: StorageDrs["datastores"][number], boundUs: number, talkers: Map<string, Talker>) {

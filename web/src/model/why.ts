@@ -24,6 +24,8 @@ export interface Answer {
   tone: Tone;
   headline: string;
   because: string;
+  /** The neighbour that is named, if one is. */
+  neighbour: string | null;
 }
 
 /** From here on the wait before the device is what matters. */
@@ -35,11 +37,11 @@ const LOUD = 0.5;
 export function why({ load, class: its, move, bound, neighbour }: Known): Answer {
   if (hangs(load)) {
     const stuck = `${load.in_flight} requests are under way, and none was answered in the last second`;
-    return { tone: "bad", headline: "Its requests hang", because: `${stuck}: look at its datastore` };
+    return { tone: "bad", headline: "Its requests hang", because: `${stuck}: look at its datastore`, neighbour: null };
   }
   const p99 = load.p99_us;
   if (p99 === null || p99 === undefined) {
-    return { tone: "quiet", headline: "It is idle", because: "Nothing was asked of it in the last second." };
+    return { tone: "quiet", headline: "It is idle", because: "Nothing was asked of it in the last second.", neighbour: null };
   }
   const above = isAbove(load, bound ?? null);
   let headline = `p99 ${response(p99)}; nothing was promised to it`;
@@ -48,7 +50,8 @@ export function why({ load, class: its, move, bound, neighbour }: Known): Answer
     headline = `${bound.of} ${response(measured(load, bound.of))} is ${word} ${response(bound.us)}, ${bound.whose}`;
   }
   const tone = isLate(load, bound ?? null) ? "warn" : above ? "quiet" : "ok";
-  return { tone, headline, because: parts(load, its, move, above ? (neighbour ?? null) : null) };
+  const loud = above && neighbour && loudness(neighbour.load, load) >= LOUD ? neighbour : null;
+  return { tone, headline, because: parts(load, its, move, loud), neighbour: loud?.name ?? null };
 }
 
 function parts(load: Load, its: Class | undefined, move: Migration | undefined, neighbour: NonNullable<Known["neighbour"]> | null): string {
@@ -63,12 +66,16 @@ function parts(load: Load, its: Class | undefined, move: Migration | undefined, 
     said.push(`Its requests wait for their turn ${wholePercent(part)} of their time (${times})`);
     said.push(queued(its));
   }
-  const loud = neighbour && bytes(neighbour.load) / Math.max(1, bytes(neighbour.load) + bytes(load));
-  if (neighbour && loud !== null && loud >= LOUD) {
-    said.push(`${neighbour.name}, on the same datastore, transfers ${rate(bytes(neighbour.load))}: ${wholePercent(loud)} of what the two ask for`);
+  if (neighbour) {
+    said.push(`${neighbour.name}, on the same datastore, transfers ${rate(bytes(neighbour.load))}: ${wholePercent(loudness(neighbour.load, load))} of what the two ask for`);
   }
   if (move && move.progress && move.progress.rate > 0) said.push(`it is being moved to ${move.to} meanwhile`);
   return `${said.filter(Boolean).join("; ")}.`;
+}
+
+/** The part of a neighbour of what both transfer. */
+function loudness(neighbour: Load, load: Load): number {
+  return bytes(neighbour) / Math.max(1, bytes(neighbour) + bytes(load));
 }
 
 function bytes(load: Load): number {

@@ -1,7 +1,10 @@
 // States and guards in the words of the command line.
 import type { Class, Goal, Guard, Guarding, Migration, Policy, Predicted } from "../api/wire.ts";
+import { guardOptions } from "./commands.ts";
 import { end, ended, type Bar } from "./progress.ts";
-import { moment, shortClock } from "./time.ts";
+import { command } from "./quote.ts";
+import { BY_HAND } from "./told.ts";
+import { day, moment, shortClock } from "./time.ts";
 import { bytes, iops, NOTHING, percent, rate, response, span, wholePercent } from "./units.ts";
 
 /** How a state is shown: its shape and colour go with the word, never without. */
@@ -51,7 +54,7 @@ export function fares(guard: Guarding): string {
 
 /** Why a move stands, if it does: in the words of `migration show`. */
 export function waitsFor(move: Migration): string | null {
-  if (move.state === "paused") return move.reason ?? "paused";
+  if (move.state === "paused") return move.reason && move.reason !== BY_HAND ? move.reason : "an operator paused it, and it goes on when somebody resumes it";
   const guard = move.guard;
   if (guard?.state === "closed") return `its window ${guard.asked.window ?? ""} is closed`;
   const rateNow = move.progress?.rate ?? 0;
@@ -60,6 +63,28 @@ export function waitsFor(move: Migration): string | null {
   if (guard?.asked.idle_only) return "the application is busy, and the copy runs only while it is idle";
   if (guard?.allowance === 0) return guard.reason ?? "the guard lets it copy only while the disk is idle";
   return move.reason ?? guard?.reason ?? "its turn among the copies";
+}
+
+/** From here on a guard asks for so little that it is no promise. */
+const LEAST_KEPT = 0.05;
+/** The room above what requests take now. */
+const SLACK = 1.2;
+
+/**
+ * The command that asks a guard for less: as much as it keeps now, or no deadline if that is what
+ * cannot be met. What else it asks for stays. Without figures, the guard is taken away.
+ */
+export function lessAsked(move: Migration, zone?: string): string {
+  const { asked: was, kept, p99_us: p99, state } = move.guard ?? { asked: { idle_only: false } };
+  const isLate = state === "late";
+  const lower = !isLate && was.keep && typeof kept === "number" && kept < was.keep ? Math.floor(kept * 100) / 100 : null;
+  const higher = !isLate && was.p99_us && p99 && p99 > was.p99_us ? Math.ceil((p99 * SLACK) / 1e3) * 1e3 : null;
+  const keep = lower ?? was.keep ?? null;
+  const by = was.finish_by && !isLate ? `${day(was.finish_by * 1e3, zone)} ${shortClock(was.finish_by * 1e3, zone)}` : null;
+  const isLess = isLate || lower !== null || higher !== null;
+  const left = isLess && (keep === null || keep >= LEAST_KEPT);
+  const options = left ? guardOptions({ keep, p99_us: higher ?? was.p99_us ?? null, finish_by: by, window: was.window ?? null, idle_only: was.idle_only ?? false }) : [];
+  return command("migration", "set", move.id, ...(options.length > 0 ? options : ["--no-guard"]));
 }
 
 /** When a move ends, as a range, in clock times. */

@@ -1,5 +1,7 @@
 // The address holds everything that is shown, so that a link is a report: `#/disks?sort=-p99`.
 
+import { arrived } from "./places.ts";
+
 interface Route {
   /** The screen. */
   screen: string;
@@ -70,7 +72,9 @@ export function set(changes: Record<string, string | null>, push = false): void 
   const screen = current.screen === "now" ? "" : current.screen;
   const hash = `#/${screen}${name}${query ? `?${query}` : ""}`;
   if (hash === location.hash) return;
-  if (push) history.pushState(null, "", hash);
-  else history.replaceState(null, "", hash);
+  if (push) {
+    history.pushState(null, "", hash);
+    arrived();
+  } else history.replaceState(history.state, "", hash);
   current = read();
 }

@@ -1,7 +1,9 @@
 // Who is logged in. The daemon decides what somebody may do; the page only leaves out what
 // would be refused.
+import { taken } from "../api/first.ts";
 import { get, onLogout, Refusal, send } from "../api/client.ts";
 import type { Session } from "../api/wire.ts";
+import { ready } from "./first.ts";
 import { hush, listen } from "./live.svelte.ts";
 
 type State = { kind: "asking" } | { kind: "in"; who: Session } | { kind: "out"; words: string; hint: string };
@@ -38,8 +40,9 @@ export async function logIn(): Promise<void> {
   try {
     const who = link
       ? await send<Session>("POST", "/v1/session", { link: decodeURIComponent(link) })
-      : await get<Session>("/v1/session");
+      : ((await taken("session")) ?? (await get<Session>("/v1/session")));
     listen();
+    if (state.kind === "asking") await ready();
     state = { kind: "in", who };
   } catch (error) {
     hush();

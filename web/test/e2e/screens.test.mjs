@@ -26,7 +26,7 @@ const WORDS = {
   hosts: /should be elsewhere/,
   levels: /promise was kept|promises were missed/,
   whatif: /9 of 10 times/,
-  events: /Disk db is being moved/,
+  events: /began to move disk db: guard keep 97%, to slow/,
 };
 
 for (const [name, hash] of Object.entries(SCREENS)) {

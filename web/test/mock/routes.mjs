@@ -132,20 +132,30 @@ function predict(world, ask) {
   };
 }
 
-function changeMove(world, id, what, body) {
+/** The number of a rate, as the daemon's events have it. */
+const rateWords = (rate) => (rate ? `: rate ${Math.round(rate / MIB)} MiB/s` : "");
+
+/** What a guard asks for, as the daemon's events have it. */
+function guardWords({ keep, p99_us, finish_by, idle_only, window }) {
+  const parts = [finish_by && `finish by ${finish_by}`, idle_only && "idle only true", keep && `keep ${keep}`, p99_us && `p99 ${p99_us / 1000} ms`, window && `window ${window}`].filter(Boolean);
+  return parts.length > 0 ? `: ${parts.join(", ")}` : "";
+}
+
+function changeMove(world, id, what, body, command) {
   const move = world.migrations.find((one) => one.id === id);
   if (!move) return refuse(404, "not_found", `there is no migration ${id}`, "see `sterna migration list`");
   if (move.ended) return refuse(409, "in_use", `migration ${id} of disk ${move.disk} is done`);
-  if (what === "pause") Object.assign(move, { state: "paused", reason: "paused by an operator", hint: null });
+  if (what === "pause") Object.assign(move, { state: "paused", reason: "asked for", hint: null });
   if (what === "resume") Object.assign(move, { state: "copying", reason: null, hint: null });
   if (what === "cancel") Object.assign(move, { state: "cancelled", ended: Math.floor(clock.now() / 1000), reason: null, hint: null });
   if (what === "rate") move.rate = body.rate ?? null;
   if (what === "guard") move.guard = { asked: body, state: "learning" };
-  world.tell("root (uid 0)", `disk ${move.disk}`, `The move of disk ${move.disk}: ${what}.`, `sterna migration ${what} ${id}`);
+  const text = { rate: `change migration${rateWords(body.rate)}`, guard: `guard migration${guardWords(body)}` }[what] ?? `${what} migration`;
+  world.tell("dashboard", `migration ${id}`, text, command);
   return { body: move };
 }
 
-function start(world, body) {
+function start(world, body, command) {
   const disk = world.disks.find((one) => one.name === body.disk);
   if (!disk) return refuse(404, "not_found", `there is no disk ${body.disk}`);
   if (body.to === "tiny") return refuse(503, "unavailable", "datastore tiny cannot be used: its mark is missing", "mount the right file system at /mnt/tiny");
@@ -154,12 +164,12 @@ function start(world, body) {
   const guard = keep || p99_us || window || idle_only ? { asked: { keep, p99_us, window, idle_only, finish_by: finish_by ? Math.floor(clock.now() / 1000) + 3600 : null }, state: "learning" } : null;
   const move = world.move(id, disk.name, disk.datastore, body.to, 4 * GIB, { rate: body.rate ?? null, verify: body.verify ?? true, keep_source: body.keep_source ?? false, guard, started: Math.floor(clock.now() / 1000), progress: { total: 4 * GIB, synced: 0, copied: 0, verified: null, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20 }, predicted: predict(world, body).body?.predicted ?? null });
   world.migrations.push(move);
-  world.tell("dashboard", `disk ${disk.name}`, `Disk ${disk.name} is being moved from ${disk.datastore} to ${body.to}.`, `sterna migrate ${disk.name} --to ${body.to}`);
+  world.tell("dashboard", `disk ${disk.name}`, `start migration: to ${body.to}`, command);
   return { body: move };
 }
 
 /** Answers a request: a status and a body. */
-export function answer(world, method, path, query, body) {
+export function answer(world, method, path, query, body, command = null) {
   const parts = path.split("/").slice(2).map(decodeURIComponent);
   const [what, name, more] = parts;
   const disk = () => world.disks.find((one) => one.name === name);
@@ -176,7 +186,7 @@ export function answer(world, method, path, query, body) {
     case "DELETE disks/_":
       if (!disk()) return missing("disk");
       world.disks = world.disks.filter((one) => one.name !== name);
-      world.tell("dashboard", `disk ${name}`, `Disk ${name} was removed.`, `sterna disk remove ${name}`);
+      world.tell("dashboard", `disk ${name}`, "remove disk", command);
       return { body: { name, image_kept: false } };
     case "GET datastores": return { body: world.datastores };
     case "GET datastores/_": return { body: world.datastores.find((one) => one.name === name) ?? null };
@@ -189,20 +199,24 @@ export function answer(world, method, path, query, body) {
     case "GET classes": return { body: site.classes(world) };
     case "GET classes/_/explanation": return { body: { class: site.classes(world).find((one) => one.name === name), local_time: "Fri 19:31:21", next_change: Math.floor(clock.now() / 1000) + 7200, policies: site.policies(world).filter((one) => one.class === name), then: null, time_zone: "Europe/Berlin" } };
     case "GET classes/_/kept": return { body: site.kept(world, name) };
-    case "GET policies": return { body: [...site.policies(world), ...(world.policies ?? [])] };
+    case "GET policies": return { body: [...site.policies(world), ...(world.policies ?? [])].filter((one) => !world.removed?.includes(one.id)) };
     case "POST policies":
       world.policies = [...(world.policies ?? []), { id: 9, cruise: null, created: Math.floor(clock.now() / 1000), since: Math.floor(clock.now() / 1000), standing: "binds", looser_than: null, until: null, ...body }];
       return { body: world.policies.at(-1) };
-    case "DELETE policies/_": return { body: site.policies(world)[0] };
+    case "DELETE policies/_": {
+      const gone = [...site.policies(world), ...(world.policies ?? [])].find((one) => one.id === Number(name));
+      world.removed = [...(world.removed ?? []), gone?.id];
+      return gone ? { body: gone } : missing("policy");
+    }
     case "GET storage-drs": return { body: site.storageDrs(world) };
     case "POST storage-drs/_": return { body: site.storageAdvice(world) };
     case "GET migrations": return { body: world.migrations };
-    case "POST migrations": return start(world, body);
-    case "PATCH migrations/_": return changeMove(world, Number(name), "rate", body);
-    case "PUT migrations/_/guard": return changeMove(world, Number(name), "guard", body);
+    case "POST migrations": return start(world, body, command);
+    case "PATCH migrations/_": return changeMove(world, Number(name), "rate", body, command);
+    case "PUT migrations/_/guard": return changeMove(world, Number(name), "guard", body, command);
     case "POST migrations/_/pause":
     case "POST migrations/_/resume":
-    case "POST migrations/_/cancel": return changeMove(world, Number(name), more, body);
+    case "POST migrations/_/cancel": return changeMove(world, Number(name), more, body, command);
     case "POST predictions": return body.to === "tiny" ? { status: query.get("or_why") === "true" ? 202 : 503, body: { code: "unavailable", message: "no prediction: Sterna has not copied from fast or to tiny yet", hint: "move a small disk first: `sterna migrate DISK --to tiny`" } } : predict(world, body);
     case "GET plans": return { body: site.plans(world) };
     case "POST plans": return body.datastore === "tiny" ? { body: { ...site.plans(world)[1], id: 0, datastore: "tiny", moves: [], refused: [{ disk: "vm-0001", reason: "no datastore has room for it" }] } } : { body: { ...site.plans(world)[1], id: body.dry_run ? 0 : 3, datastore: body.datastore } };

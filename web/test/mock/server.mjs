@@ -71,7 +71,7 @@ export class Mock {
     } else if (request.method !== "GET" && this.role === "viewer" && url.pathname !== "/v1/predictions" && !url.pathname.endsWith("/recommendations")) {
       this.json(response, refuse(403, "invalid", "A viewer changes nothing.", "log in as an operator"));
     } else {
-      this.json(response, answer(this.world, request.method, url.pathname, url.searchParams, text ? JSON.parse(text) : {}));
+      this.json(response, answer(this.world, request.method, url.pathname, url.searchParams, text ? JSON.parse(text) : {}, request.headers["sterna-command"] ?? null));
       if (request.method !== "GET") this.moved();
     }
   }

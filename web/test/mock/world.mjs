@@ -103,11 +103,17 @@ export class World {
   begin() {
     if (this.empty) return;
     const ago = (minutes) => clock.now() - minutes * 60_000;
-    this.tell("sterna", "policy 2", "Policy 2 of class gold is in force.", null, true, ago(600));
-    this.tell("root (uid 0)", "disk db", "Disk db is being moved from fast to slow.", "sterna migrate db --to slow --keep 97%", true, ago(5));
-    this.tell("dashboard", "disk log", "Disk log was not moved: datastore tiny cannot be used.", "sterna migrate log --to tiny", false, ago(4));
+    this.tell("sterna", "policy 2", "policy made: class gold", null, true, ago(600));
+    this.tell("root (uid 0)", "disk db", "start migration: guard keep 97%, to slow", "sterna migrate db --to slow --keep 97%", true, ago(5));
+    this.tell("sterna", "disk db", "migration started: migration 3, from fast, to slow", null, true, ago(5));
+    this.tell("dashboard", "disk log", "start migration: to tiny; refused: datastore tiny cannot be used: its mark is missing", "sterna migrate log --to tiny", false, ago(4));
     this.tell("sterna", "disk mail", "requests take 15.4 ms, usually 3.1 ms. Its neighbour web-7 does 91% of the work of datastore slow", null, true, ago(27));
-    this.tell("sterna", "disk vm-0007", "The move of disk vm-0007 is paused: the destination is full (ENOSPC).", null, false, ago(3));
+    this.tell("sterna", "migration 4", "migration paused: reason the destination is full (ENOSPC)", null, false, ago(3));
+    this.tell("dashboard", "migration 5", "guard migration: window 22:00-06:00", "sterna migration set 5 --window 22:00-06:00", true, ago(70));
+    this.tell("sterna", "migration 5", "guard: closed: why opens 22:00:00", null, true, ago(70));
+    this.tell("sterna", "migration 3", "guard: ", null, true, ago(2));
+    this.tell("sterna", "migration 3", "guard: unreachable: why writing to both images costs the application 4.1 % of its IO/s", null, true, ago(2));
+    this.tell("sterna", "class gold", "cruise: converging: policy 1, target 5 ms, why ", null, true, ago(1));
     for (let at = 0; at < 30; at += 1) this.tell("sterna", null, "Storage DRS looked: 1 datastore is over a bound.", null, true, ago(200 - at * 6));
     this.activities.sort((a, b) => a.at_ms - b.at_ms).forEach((entry, at) => (entry.seq = at + 1));
     this.seq = this.activities.length;
@@ -145,7 +151,7 @@ export class World {
     move.progress = null;
     const its = this.disks.find((disk) => disk.name === move.disk);
     if (its) its.datastore = move.to;
-    this.tell("sterna", `disk ${move.disk}`, `Disk ${move.disk} has moved from ${move.from} to ${move.to}.`);
+    this.tell("sterna", `disk ${move.disk}`, `migration completed: migration ${move.id}, to ${move.to}, ${move.report.duration_s} s, guest held 4.1 ms`);
   }
 
   /** The rows of `top`. */
