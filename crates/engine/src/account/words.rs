@@ -2,14 +2,16 @@
 //!
 //! The first is of what clients are still to be told: 0 nothing, 1 the server was away, 2 a
 //! daemon ended, 3 it is not known, 4 the server came back in an older state, 5 a flush
-//! failed, 6 the file system was mounted anew, 7 nobody heard how a flush ended. Each of the next 15 is a line: 0 where it is
-//! free. Of a server bit 0 is set, bit 1 if writes are unflushed, bit 2 if the server's
-//! connections share one cache, and above them are 29 bits of the checksum of the server's
-//! address. Of a file or device bit 0 is clear and bit 2 set, and the rest is the same of what
-//! it is known by: an earlier version takes such a line for none. The next one has the number
-//! of clients in its lower half, and in its upper half how many of them are still to be told.
-//! The last one has a bit for each line whose writes are in doubt, the first line's lowest. An
-//! earlier version had no such words.
+//! failed, 6 the file system was mounted anew, 7 nobody heard how a flush ended.
+//!
+//! Each of the next 15 is a line: 0 where it is free. Of a server bit 0 is set, bit 1 if writes
+//! are unflushed, bit 2 if the server's connections share one cache, and above them are 29 bits
+//! of the checksum of the server's address. Of a file or device bit 0 is clear and bit 2 set, and
+//! the rest is the same of what it is known by: an earlier version takes such a line for none.
+//!
+//! The next one has the number of clients in its lower half, and in its upper half how many of
+//! them are still to be told. The last one has a bit for each line whose writes are in doubt, the
+//! first line's lowest. An earlier version had no such words.
 //!
 //! A word has its value in its lower half, and in its upper half the crc32c of the account's
 //! generation (u64), the word's place (u64) and the value.
