@@ -9,10 +9,9 @@
 //! and no sidecar is changed, until its own file is back.
 //!
 //! **What is not found**: a file system that does not say when its files were made; a sidecar
-//! of an old format, which does not name its file; a sidecar that a newer Sterna has written; a
-//! copy of another disk's file (a new file, whose bytes alone are the other disk's); an image on
-//! another datastore that cannot be opened; and a file whose own disk has got a new file since,
-//! which is that disk's then.
+//! of an old format, which does not name its file; a copy of another disk's file (a new file,
+//! whose bytes alone are the other disk's); an image on another datastore that cannot be
+//! opened; and a file whose own disk has got a new file since, which is that disk's then.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -202,6 +202,15 @@ fn recognize(
         Err(error) => return Err(elsewhere(directory, error.to_string())),
     };
     let is_there = |image: &Expected| image.is_in(directory);
+    let is_all_there = || !expected.is_empty() && expected.iter().all(is_there);
+    if let Some(mark) = mark
+        && found != Some(mark)
+        && !is_all_there()
+    {
+        // Whose mark it is makes no difference: nobody need be asked.
+        return check_mark(directory, mark)
+            .map(|()| Found { own: Some(mark), anothers: None });
+    }
     // One that has no mark of its own yet may be another view of the other's directory.
     let is_anothers = |found: Mark| {
         let mut its = others.iter().filter(|it| it.mark == found).peekable();
@@ -213,18 +222,11 @@ fn recognize(
         Some(found) if is_anothers(found) => Found { own: None, anothers: Some(found) },
         own => Found { own, anothers: None },
     };
-    let Some(mark) = mark else {
-        if expected.is_empty() || expected.iter().any(is_there) {
-            return Ok(found);
-        }
-        let what = "none of the datastore's images is there";
-        return Err(elsewhere(directory, what.into()));
-    };
-    let is_all_there = || !expected.is_empty() && expected.iter().all(is_there);
-    if found.own == Some(mark) || is_all_there() {
+    if mark.is_some() || expected.is_empty() || expected.iter().any(is_there) {
         return Ok(found);
     }
-    check_mark(directory, mark).map(|()| Found { own: Some(mark), anothers: None })
+    let what = "none of the datastore's images is there";
+    Err(elsewhere(directory, what.into()))
 }
 
 fn elsewhere(directory: &Path, what: String) -> DatastoreError {

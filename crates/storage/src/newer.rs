@@ -12,9 +12,9 @@
 //! the disk.
 //!
 //! **What is not found**: an image on a datastore that does not answer in time or that the
-//! state does not know, one that fills its place, and one whose sidecar a newer Sterna has
-//! written. A disk is not kept from its clients because a datastore that it is not on is away;
-//! when that is back, it is asked, and people are told (`rivals`).
+//! state does not know, and one that fills its place. A disk is not kept from its clients
+//! because a datastore that it is not on is away; when that is back, it is asked, and people are
+//! told (`rivals`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -162,8 +162,8 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
             format!("in the kernel's log what happened to datastore {datastore}"),
         ),
         Loss::FlushUnheard => (
-            "the daemon before this one ended while the storage of its image was at a flush \
-             for long; if that has failed since, writes that no client had flushed are lost",
+            "the daemon before this one ended while the storage of its image was at a flush, \
+             or had just failed one; writes that no client had flushed may be lost",
             format!("in the kernel's log what happened to datastore {datastore}"),
         ),
         Loss::Unknown => (

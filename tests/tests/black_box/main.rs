@@ -15,6 +15,7 @@ mod attributes;
 mod bad_input;
 mod bad_sectors;
 mod cli;
+mod crowded;
 mod daemons_that_end;
 mod dashboard;
 mod dropped_pages;

@@ -181,8 +181,11 @@ impl Past {
             (Past::Unreadable, Some(Keeper::Server { shares, .. })) => {
                 unflushed(shares, Loss::Unknown).with(Clients::default())
             }
-            (Past::Unreadable, _) => {
-                unflushed(false, Loss::Unknown).with(Clients::default())
+            (Past::Unreadable, now) => {
+                // A file has what was written all the same, if it is where it was.
+                let unflushed = now.is_some();
+                let owes = Some(Loss::Unknown);
+                Legacy { owes, unflushed, ..Legacy::default() }.with(Clients::default())
             }
             (Past::MemoryGone { owed, kernel }, now) => {
                 let shares = now.is_some_and(|now| match now {
@@ -394,7 +397,7 @@ mod tests {
         let past = Past::MemoryGone { owed: false, kernel: None };
         assert_eq!(past.legacy(Some(kernel(HERE))), lost);
         // Nor does a record that cannot be read say that nothing was owed.
-        assert_eq!(Past::Unreadable.legacy(Some(kernel(HERE))), lost);
+        assert_eq!(Past::Unreadable.legacy(Some(kernel(HERE))), both);
     }
 
     #[test]

@@ -99,8 +99,10 @@ impl Account {
         let (record, words) = match found {
             Some((record, words)) => (going_on(spec, record, says), words),
             None => {
+                let begun = begin(spec, disk, says, (owes, clients))?;
+                // Until then it is what makes the account unreadable, and somebody is told.
                 stale.into_iter().for_each(Memory::remove);
-                begin(spec, disk, says, (owes, clients))?
+                begun
             }
         };
         // A kill at any of these leaves at least what there was.

@@ -272,8 +272,7 @@ impl Directory {
     ///
     /// If the directory has few entries, it is listed before any sidecar is read: then none is
     /// looked for that is not there. If listing takes long or fails, the sidecars of `first` are
-    /// told all the same; and if one cannot be read, all others are. One that a newer Sterna has
-    /// written says nothing.
+    /// told all the same; and if one cannot be read, all others are.
     pub(super) fn sidecars(
         &self,
         first: &BTreeSet<String>,
@@ -287,9 +286,6 @@ impl Directory {
         let mut read = Ok(());
         let mut tell = |file: &String| match self.found_sidecar(file) {
             Ok(found) => each(found),
-            // If it were this Sterna's, its disk could not be served. It is that of another one
-            // with this directory, which cannot be read later either.
-            Err(error) if error.says_newer_sterna() => each(None),
             // It may be any disk's.
             Err(error) => read = Err(error),
         };

@@ -201,12 +201,6 @@ impl DatastoreError {
             SidecarError::Missing | SidecarError::Foreign | SidecarError::Damaged(_)
         )
     }
-
-    /// Whether it says that a newer Sterna has written the sidecar.
-    pub(super) fn says_newer_sterna(&self) -> bool {
-        let DatastoreError::Sidecar { source, .. } = self else { return false };
-        matches!(source, SidecarError::Version(_))
-    }
 }
 
 /// An `Io` error about `path`.

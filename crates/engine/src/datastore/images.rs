@@ -191,8 +191,7 @@ impl Datastore {
     /// Gives `each` of the sidecars of a directory, with and without their images; those of the
     /// image files `first` come first. `each` gets nothing whenever the datastore has answered,
     /// and that did not tell of one. If one cannot be read, it is an error once all others are
-    /// told; one that a newer Sterna has written says nothing. What a device or an export says:
-    /// [`Datastore::says_in_use`].
+    /// told. What a device or an export says: [`Datastore::says_in_use`].
     pub fn sidecars(
         &self,
         first: &BTreeSet<String>,

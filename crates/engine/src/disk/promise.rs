@@ -125,8 +125,8 @@ impl Promise {
                  had flushed"
             }
             Loss::FlushUnheard => {
-                "the daemon before this one ended while the disk's storage was at a flush for \
-                 long, and whether that has failed since is not known"
+                "the daemon before this one ended while the disk's storage was at a flush, or \
+                 had just failed one, and nobody has heard how it ended"
             }
             Loss::Unknown => {
                 "the daemon before this one ended, and what it kept for this one is gone: \

@@ -1,8 +1,8 @@
 //! Requests that change something, and may wait for storage.
 //!
 //! **Rule.** They hold at most [`PART`] of the API's connections; one more is refused. Those
-//! that only stop what goes on, or let somebody in ([`only_stops`]), have a part of their own
-//! ([`STOPS`]). So commands that wait for a datastore that hangs keep nobody from asking what is
+//! that only stop what goes on ([`only_stops`]) have a part of their own ([`STOPS`]), and so have
+//! the dashboard's sessions ([`SESSIONS`]): anybody on this host may ask for one. So commands that wait for a datastore that hangs keep nobody from asking what is
 //! the matter, or from stopping the daemon's moves elsewhere.
 //!
 //! A request counts for as long as its thread goes on, also if its client has gone: a client
@@ -18,8 +18,10 @@ use tokio::task::JoinHandle;
 
 /// Three of four: the others are for those who only ask, or stop something.
 const PART: (usize, usize) = (3, 4);
-/// One of eight for those who stop something; the rest is for those who only ask.
+/// One of eight for those who stop something.
 const STOPS: (usize, usize) = (1, 8);
+/// One of sixteen for sessions; the rest is for those who only ask.
+const SESSIONS: (usize, usize) = (1, 16);
 
 tokio::task_local! {
     /// The change that a task carries out.
@@ -30,6 +32,7 @@ tokio::task_local! {
 #[derive(Debug)]
 pub(super) struct Changes {
     stops: Arc<Part>,
+    sessions: Arc<Part>,
     others: Arc<Part>,
 }
 
@@ -55,7 +58,7 @@ impl Changes {
     /// Of an API with so many connections.
     pub(super) fn of(connections: usize) -> Changes {
         let part = |part| Part::of(connections, part);
-        Changes { stops: part(STOPS), others: part(PART) }
+        Changes { stops: part(STOPS), sessions: part(SESSIONS), others: part(PART) }
     }
 
     /// What that request changes begins, if it changes something and there are not too many.
@@ -67,7 +70,11 @@ impl Changes {
         if method.is_safe() {
             return Ok(None);
         }
-        let part = if only_stops(method, path) { &self.stops } else { &self.others };
+        let part = match path {
+            "/v1/session" | "/v1/dashboard/links" => &self.sessions,
+            _ if only_stops(method, path) => &self.stops,
+            _ => &self.others,
+        };
         let most = part.most;
         let one_more = |now: usize| (now < most).then_some(now + 1);
         match part.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
@@ -89,8 +96,7 @@ impl Drop for Change {
     }
 }
 
-/// Whether a request stops or slows what goes on, or is about the dashboard's session: what
-/// people need while datastores hang.
+/// Whether a request stops or slows what goes on: what people need while datastores hang.
 fn only_stops(method: &Method, path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     match (method, last) {
@@ -98,7 +104,7 @@ fn only_stops(method: &Method, path: &str) -> bool {
             true
         }
         (&Method::PATCH, _) => path.starts_with("/v1/migrations/"),
-        _ => matches!(path, "/v1/session" | "/v1/dashboard/links"),
+        _ => false,
     }
 }
 

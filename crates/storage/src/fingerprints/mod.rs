@@ -30,7 +30,7 @@ use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::trailer;
 use sterna_os::lock;
 use sterna_runtime::tasks::Task;
-use sterna_state::{DiskRecord, FingerprintRecord, MigrationRecord};
+use sterna_state::{DiskRecord, FingerprintRecord, MigrationRecord, Step};
 
 use self::known::{Counted, Known};
 use self::look::{LONG, Looked, Place};
@@ -248,8 +248,9 @@ impl Storage {
         // disk's place may have been swapped for that.
         let moves: Vec<Key> =
             copies.iter().map(|it| (it.disk, it.from.datastore.clone())).collect();
-        let copies =
-            copies.iter().map(|it| (it.disk, it.size, &it.to.datastore, Some(it.id)));
+        // After the commit it is the disk.
+        let copies = copies.iter().filter(|it| it.step != Step::Committed);
+        let copies = copies.map(|it| (it.disk, it.size, &it.to.datastore, Some(it.id)));
         let places: Vec<_> = places.chain(copies).collect();
         self.forget_others(|(disk, datastore)| {
             let key = (*disk, datastore.clone());

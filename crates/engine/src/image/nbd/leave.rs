@@ -73,6 +73,7 @@ impl NbdImage {
     pub(super) fn is_asked_for(&mut self, cx: &mut Cx, ticket: Ticket) -> bool {
         if ticket.id == Ticket::LAST {
             self.leaving.set(&mut cx.timers, None, token(self.id, LEAVING));
+            self.doubt.ends_for_good(cx, self.id);
         }
         ticket.id != Ticket::LAST
     }
