@@ -30,7 +30,10 @@ fn nothing_is_done_that_no_next_daemon_would_know_of() {
         // Its clients are served all the same.
         nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'x' * 512, 0); h.flush()");
     }
-    assert!(!stage.directory("here").join("b.raw").exists(), "what was made is removed");
+    assert!(
+        !stage.scratch.path("here").join("b.raw").exists(),
+        "what was made is removed"
+    );
     fs::rename(&state, &older).unwrap();
     fs::rename(&away, &state).unwrap();
     stage.daemon.sterna("disk create b --size 1M --on here").ok();
