@@ -2,8 +2,9 @@
 //!
 //! **Rule.** They hold at most [`PART`] of the API's connections; one more is refused. Those
 //! that only stop what goes on ([`only_stops`]) have a part of their own ([`STOPS`]), and so have
-//! the dashboard's sessions ([`SESSIONS`]): anybody on this host may ask for one. So commands that wait for a datastore that hangs keep nobody from asking what is
-//! the matter, or from stopping the daemon's moves elsewhere.
+//! the dashboard's sessions ([`SESSIONS`]): anybody on this host may ask for one. So commands
+//! that wait for a datastore that hangs keep nobody from asking what is the matter, or from
+//! stopping the daemon's moves elsewhere.
 //!
 //! A request counts for as long as its thread goes on, also if its client has gone: a client
 //! that gives up and asks again leaves a thread behind each time.
@@ -162,7 +163,18 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_something_and_sessions_have_a_part_of_their_own() {
+    fn sessions_take_no_place_of_what_stops_something() {
+        let changes = Changes::of(16);
+        let begin = |path| changes.begin(&Method::POST, path);
+        let session = begin("/v1/session").unwrap();
+        assert!(begin("/v1/dashboard/links").is_err(), "one of sixteen");
+        assert!(begin("/v1/migrations/7/cancel").is_ok() && begin(DISKS).is_ok());
+        drop(session);
+        assert!(begin("/v1/dashboard/links").is_ok());
+    }
+
+    #[test]
+    fn what_stops_something_has_a_part_of_its_own() {
         let mut stops: Vec<&str> = OPERATIONS
             .iter()
             .filter(|(method, path, _)| only_stops(method, path))
@@ -176,10 +188,7 @@ mod tests {
                 "cancel_plan",
                 "cancel_transfer",
                 "change_migration",
-                "create_dashboard_link",
-                "end_session",
                 "guard_migration",
-                "open_session",
                 "pause_migration",
                 "pause_plan",
                 "set_maintenance",
