@@ -12,7 +12,7 @@
 use sterna_core::Nanos;
 use sterna_core::durability::LONG_FLUSH;
 
-use super::{Cx, token};
+use super::{Cx, ImageOp, token};
 use crate::account::Line;
 use crate::io::ImageId;
 use crate::timer::Alarm;
@@ -96,6 +96,13 @@ impl Doubt {
             self.watch(cx, id, since);
         }
     }
+}
+
+/// When the oldest of the operations that are under way began that end with a flush.
+pub(super) fn oldest_flush<'a>(
+    under_way: impl Iterator<Item = (&'a ImageOp, Nanos)>,
+) -> Option<Nanos> {
+    under_way.filter(|(op, _)| op.makes_durable()).map(|(_, began)| began).min()
 }
 
 fn is_long(cx: &Cx, since: Nanos) -> bool {

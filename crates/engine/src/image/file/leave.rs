@@ -13,7 +13,7 @@ use super::FileImage;
 use super::flight::Flight;
 use super::outstanding::End;
 use crate::account::Line;
-use crate::image::doubt::Doubt;
+use crate::image::doubt::{Doubt, oldest_flush};
 use crate::image::{Cx, ImageOp, ImageResult, LEAVE_WITHIN, LEAVING, Ticket, token};
 use crate::io::ImageId;
 use crate::slab::Slab;
@@ -72,12 +72,12 @@ impl FileImage {
             _ => {}
         }
         let flights = &self.flights;
-        doubt.ends(cx, self.id, line, || oldest_flush(flights));
+        doubt.ends(cx, self.id, line, || oldest(flights));
     }
 
     /// A flush may be under way for long.
     pub(super) fn looks_for_long_flushes(&mut self, cx: &mut Cx) {
-        let since = oldest_flush(&self.flights);
+        let since = oldest(&self.flights);
         let Leaving { line, doubt, .. } = &mut self.leaving;
         doubt.rings(cx, self.id, since, line.as_mut());
     }
@@ -122,7 +122,6 @@ impl FileImage {
 }
 
 /// When the oldest of those began that end with a flush.
-fn oldest_flush(flights: &Slab<Flight>) -> Option<Nanos> {
-    let durable = flights.iter().filter(|(_, flight)| flight.op.makes_durable());
-    durable.map(|(_, flight)| flight.began).min()
+fn oldest(flights: &Slab<Flight>) -> Option<Nanos> {
+    oldest_flush(flights.iter().map(|(_, flight)| (&flight.op, flight.began)))
 }

@@ -12,6 +12,7 @@ use sterna_nbd::TransmissionFlags;
 
 use super::NbdImage;
 use super::flight::Flight;
+use crate::image::doubt::oldest_flush;
 use crate::image::{Cx, Image, ImageOp, LEAVE_WITHIN, LEAVING, Ticket, token};
 use crate::slab::Slab;
 
@@ -21,12 +22,12 @@ impl NbdImage {
         let NbdImage { line: Some(line), doubt, flights, .. } = self else { return };
         let owes = self.forgotten.is_some() || self.gone_back;
         line.set(owes || self.durability.has_unflushed());
-        doubt.ends(cx, self.id, line, || oldest_flush(flights));
+        doubt.ends(cx, self.id, line, || oldest(flights));
     }
 
     /// A flush may be under way for long.
     pub(super) fn looks_for_long_flushes(&mut self, cx: &mut Cx) {
-        let since = oldest_flush(&self.flights);
+        let since = oldest(&self.flights);
         self.doubt.rings(cx, self.id, since, self.line.as_mut());
     }
 
@@ -80,7 +81,6 @@ impl NbdImage {
 }
 
 /// When the oldest of those began that end with a flush.
-fn oldest_flush(flights: &Slab<Flight>) -> Option<Nanos> {
-    let durable = flights.iter().filter(|(_, flight)| flight.op.makes_durable());
-    durable.map(|(_, flight)| flight.began).min()
+fn oldest(flights: &Slab<Flight>) -> Option<Nanos> {
+    oldest_flush(flights.iter().map(|(_, flight)| (&flight.op, flight.began)))
 }
