@@ -163,6 +163,7 @@ impl Storage {
         }
     }
 }
+
 /// What to do with an image that could not be put away when its disk was removed.
 fn left_behind(image: &str, keep: bool, is_gone: bool) -> String {
     match keep {

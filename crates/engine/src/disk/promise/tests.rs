@@ -23,6 +23,16 @@ fn promise() -> Promise {
     promise
 }
 
+/// The disk with the next daemon, and one of its clients.
+fn next_daemon(spec: &AccountSpec) -> Promise {
+    let keep = Keep::new(DiskId(9), spec.clone());
+    keep.take_up(None).unwrap();
+    let mut next = Promise::default();
+    next.keep_account(NOW, "db", keep);
+    next.comes(NOW, NEW);
+    next
+}
+
 /// A client's flush, from its beginning to its answer.
 fn flush_of(client: Client, promise: &mut Promise) -> ImageResult {
     promise.asks(NOW, client);
@@ -178,11 +188,7 @@ fn a_client_that_has_not_heard_of_a_failed_flush_is_told_by_the_next_daemon() {
     promise.asks(NOW, OLD);
     // The daemon is killed: nothing of it is dropped in good order.
     std::mem::forget((promise, keep));
-    let keep = Keep::new(DiskId(9), spec.clone());
-    keep.take_up(None).unwrap();
-    let mut next = Promise::default();
-    next.keep_account(NOW, "db", keep);
-    next.comes(NOW, NEW);
+    let mut next = next_daemon(&spec);
     assert_eq!(flush_of(NEW, &mut next), FAILS);
     assert_eq!(flush_of(NEW, &mut next), Ok(Done::Ok));
     spec.remove().unwrap();
@@ -248,11 +254,7 @@ fn what_a_commit_owes_is_told_by_the_next_daemon_and_by_this_one_only_once() {
         }
         // The daemon is killed: nothing of it is dropped in good order.
         std::mem::forget((promise, keep));
-        let keep = Keep::new(DiskId(9), spec.clone());
-        keep.take_up(None).unwrap();
-        let mut next = Promise::default();
-        next.keep_account(NOW, "db", keep);
-        next.comes(NOW, NEW);
+        let mut next = next_daemon(&spec);
         assert_eq!(flush_of(NEW, &mut next) == FAILS, is_told);
         assert_eq!(flush_of(NEW, &mut next), Ok(Done::Ok));
         spec.remove().unwrap();

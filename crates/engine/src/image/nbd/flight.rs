@@ -172,12 +172,9 @@ impl Flight {
     /// server has no FUA.
     pub(super) fn ends_with_flush(&self, able: &Abilities) -> bool {
         use TransmissionFlags as F;
-        let durable = matches!(
-            self.op,
-            ImageOp::Write { fua: true, .. } | ImageOp::Zero { fua: true, .. }
-        );
         let is_flush = matches!(self.op, ImageOp::Flush);
-        let behind = durable && !able.has(F::SEND_FUA) && able.has(F::SEND_FLUSH);
+        let has_no_fua = !able.has(F::SEND_FUA) && able.has(F::SEND_FLUSH);
+        let behind = self.op.makes_durable() && has_no_fua;
         self.error.is_none() && (is_flush || behind)
     }
 
