@@ -109,9 +109,10 @@ impl World {
 
     /// The migration stands still, and somebody writes to the copy.
     pub(super) fn others_write_while_paused(&mut self) {
-        let ours = self.operations.iter().any(|o| o.effect.writes_destination());
+        let ours = self.operations.iter().any(|o| o.effect.leads_to_writes());
         if !ours {
-            // What falls among our own writes is found by another look.
+            // What falls among our own writes is found by another look: a copy that was
+            // being read when the migration was paused is still written.
             self.overwrite_destination();
             self.overwritten_in_pause = true;
         }

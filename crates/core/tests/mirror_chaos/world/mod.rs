@@ -33,6 +33,9 @@ use names::Name;
 use operation::{Effect, Operation};
 use times::Times;
 
+/// Steps of calm in which a migration ends, once nothing hangs any more: a minute or two.
+const CALM_STEPS: u64 = 500_000;
+
 /// One migration, from its beginning to its end.
 pub(crate) struct World {
     setup: Setup,
@@ -152,9 +155,11 @@ impl World {
             let allowance = Allowance { busy, ..Allowance::default() };
             self.tell(Event::Control(Control::Allow(allowance)));
         }
-        // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
-        let end = self.steps + 500_000;
+        let mut end = self.steps + CALM_STEPS;
         while self.ended.is_none() {
+            if self.hangs() {
+                end = self.steps + CALM_STEPS;
+            }
             assert!(self.steps < end, "no end: {:?}", self.mirror.progress());
             if let Phase::Paused(reason) = self.mirror.progress().phase {
                 self.see_to_bad(reason);

@@ -22,6 +22,9 @@ use crate::setup::BLOCK;
 /// In the number of a block that is compared: the destination's.
 const ON_DESTINATION: u64 = 1 << 32;
 
+/// What goes on for so long hangs.
+const HANGS: Nanos = Nanos::from_secs(5);
+
 /// Something under way that lands block by block and then completes.
 #[derive(Debug)]
 pub(super) enum Effect {
@@ -90,6 +93,11 @@ impl Effect {
             Effect::CopyWrite { .. } => true,
             _ => false,
         }
+    }
+
+    /// Whether it writes to the destination, now or once it has read what.
+    pub(super) fn leads_to_writes(&self) -> bool {
+        self.writes_destination() || matches!(self, Effect::CopyRead { .. })
     }
 
     /// Whether it reads a block so numbered from the source.
@@ -221,6 +229,11 @@ impl World {
         }
         let not_before = self.now.plus(Nanos(delay));
         self.operations.push(Operation { effect, left, not_before, at_risk, fails });
+    }
+
+    /// Whether something is under way that hangs. In calm nothing begins to.
+    pub(super) fn hangs(&self) -> bool {
+        self.operations.iter().any(|o| o.not_before.since(self.now) >= HANGS)
     }
 
     /// Takes an operation a step further.
