@@ -72,6 +72,8 @@ impl Machines {
             return Err(Error::not_found("image", look.path.display())
                 .hint(format!("see `sterna datastore images {datastore}`")));
         };
+        // What says that it may go is what the next daemon finds, too.
+        self.storage.store.must_be_there()?;
         may_go(&gathered.facts)
             .map_err(|why| words::refusal(why, &look.path, &known, &gathered))?;
         match handle.remove_old_copy(file, &found)? {

@@ -21,17 +21,18 @@ use sterna_os::{clock, lock};
 use sterna_state::{Ending, MigrationRecord, Place, Step};
 use sterna_storage::commit_record;
 use sterna_storage::disks::place_of;
-use sterna_storage::handle::DatastoreHandle;
+use sterna_storage::handle::{DatastoreHandle, Gone};
 
 use super::Job;
 use super::counters::average;
+use super::left_behind::sidecar_left;
 use super::own_images::{is_copy, is_old_source, sources};
 use super::start::partial;
 use crate::Moves;
 
 /// What has become of the image that a disk has left.
 enum SourceIs {
-    Gone,
+    Gone(Gone),
     /// Somebody wants it to stay.
     Kept,
 }
@@ -70,13 +71,11 @@ impl Moves {
         record: &MigrationRecord,
     ) -> Result<()> {
         // The old image is a way back until the state says that it is not needed.
-        if let Some(gone) = self.storage.store.is_gone() {
-            return Err(gone.into());
-        }
+        self.storage.store.must_be_there()?;
         self.storage.lookout.has_left(record.disk, &record.from.datastore);
         let place = self.place(&record.from);
         let note = match self.retire_source(job, record) {
-            Ok(SourceIs::Gone) => None,
+            Ok(SourceIs::Gone(gone)) => sidecar_left("old image", gone),
             Ok(SourceIs::Kept) => self
                 .removal_of_source(record)
                 .map(|command| format!("kept: {place}; {command} removes the old image")),
@@ -125,7 +124,7 @@ impl Moves {
             (self.storage.handle(&record.from.datastore)?, &record.from.image);
         handle.open()?;
         if !handle.has(file, record.size, |found| is_old_source(found, record))? {
-            return Ok(SourceIs::Gone); // A crash came between its removal and the record of it.
+            return Ok(SourceIs::Gone(Gone::Wholly)); // A crash came between its removal and the record of it.
         }
         let kept = match record.keep_source {
             true => Ok(SourceIs::Kept),
@@ -135,9 +134,7 @@ impl Moves {
                 let removed = check_unused(&handle, file)
                     .and_then(|()| handle.remove(file, record.size, held.as_ref()));
                 match removed {
-                    Ok(()) => return Ok(SourceIs::Gone),
-                    // Its sidecar alone is left, and need not say anything any more.
-                    Err(error) if handle.has_no_file(file) => return Err(error),
+                    Ok(gone) => return Ok(SourceIs::Gone(gone)),
                     Err(error) => Err(error),
                 }
             }
@@ -157,6 +154,7 @@ impl Moves {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
+        self.storage.store.must_be_there()?;
         let (record, kept) = if let Some(why) = self.is_out_of_date(record)? {
             let (source, destination) =
                 (record.source_generation, record.destination_generation);
@@ -192,8 +190,8 @@ impl Moves {
                 self.place(&record.to)
             )));
         }
-        to.remove(file, record.size, job.destination_file().as_ref())?;
-        Ok(None)
+        let gone = to.remove(file, record.size, job.destination_file().as_ref())?;
+        Ok(sidecar_left("copy", gone))
     }
 
     /// Why this state is out of date, and nothing here knows which image of a switch-over that
@@ -261,7 +259,7 @@ impl Moves {
         file: &str,
     ) -> Result<()> {
         if to.origin(file)? != Some(Origin::Found) {
-            return to.remove(file, record.size, None);
+            return to.remove(file, record.size, None)?.wholly();
         }
         if !to.give_back(file, &partial(record))? {
             tracing::info!(

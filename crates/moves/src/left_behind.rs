@@ -5,40 +5,33 @@
 
 use sterna_api::Error;
 use sterna_state::Place;
+use sterna_storage::handle::Gone;
 
 use crate::Moves;
 
 impl Moves {
     /// Of the source: the destination is the truth.
     pub(super) fn source_left(&self, source: &Place, error: &Error) -> String {
-        match self.has_no_file(source) {
-            true => format!("the old image is removed, and {}", sidecar_stays(error)),
-            false => format!(
-                "the old image stays at {}: {error}; check the file before you remove it by \
-                 hand",
-                self.place(source)
-            ),
-        }
+        format!(
+            "the old image stays at {}: {error}; check the file before you remove it by hand",
+            self.place(source)
+        )
     }
 
     /// Of the copy: the source is the truth.
     pub(super) fn copy_left(&self, copy: &Place, error: &Error) -> String {
-        match self.has_no_file(copy) {
-            true => format!("the copy is removed, and {}", sidecar_stays(error)),
-            false => format!(
-                "Sterna kept the image {}: {error}; `sterna disk recover --dry-run` shows \
-                 whether a disk needs the image; if not, remove it by hand",
-                self.place(copy)
-            ),
-        }
-    }
-
-    fn has_no_file(&self, place: &Place) -> bool {
-        let on = self.storage.handle(&place.datastore);
-        on.is_ok_and(|on| on.has_no_file(&place.image))
+        format!(
+            "Sterna kept the image {}: {error}; `sterna disk recover --dry-run` shows whether \
+             a disk needs the image; if not, remove it by hand",
+            self.place(copy)
+        )
     }
 }
 
-fn sidecar_stays(error: &Error) -> String {
-    format!("its sidecar stays: {error}; remove the sidecar by hand")
+/// The same of an image of which only the sidecar is left, if anything is.
+pub(super) fn sidecar_left(image: &str, gone: Gone) -> Option<String> {
+    let error = gone.wholly().err()?;
+    Some(format!(
+        "the {image} is removed, and its sidecar stays: {error}; remove the sidecar by hand"
+    ))
 }

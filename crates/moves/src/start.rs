@@ -192,7 +192,7 @@ impl Moves {
         match was {
             _ if !to.has(file, size, ours)? => Ok(()),
             Some(was) => to.identify(file, was),
-            None => to.remove(file, size, None),
+            None => to.remove(file, size, None)?.wholly(),
         }
     }
 }

@@ -60,7 +60,7 @@ pub enum StoreError {
     /// The file is not where it was opened.
     #[error(
         "the state database was removed, unmounted or replaced while the daemon has it open, \
-         and the next daemon would not know of a change"
+         or cannot be looked at any more, and the next daemon would not know of a change"
     )]
     Gone,
     /// The store's thread is gone.
@@ -105,7 +105,7 @@ impl StoreError {
 
 /// What to do about a database that is elsewhere.
 pub(super) const GONE: &str = "Sterna still serves all disks, and changes nothing. Put the state \
-    directory back in its place; if it is lost, stop the daemon, restore a backup of state.db, \
+    directory back in its place, with its permissions; if it is lost, stop the daemon, restore a backup of state.db, \
     or begin with an empty state directory, add the datastores and `sterna disk recover`: see \
     docs/manual/files.md";
 

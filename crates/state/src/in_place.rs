@@ -30,7 +30,7 @@ impl InPlace {
         place
     }
 
-    /// Whether it is there.
+    /// Whether it is there, for certain.
     pub(super) fn is_there(&self) -> bool {
         let found = std::fs::metadata(&self.path).ok().map(|found| number(&found));
         found.is_some() && found == self.file

@@ -192,6 +192,11 @@ impl Store {
         (!self.inner.place.is_there()).then_some(StoreError::Gone)
     }
 
+    /// The same, before something is done outside of it that it is to know of.
+    pub fn must_be_there(&self) -> Result<(), StoreError> {
+        self.is_gone().map_or(Ok(()), Err)
+    }
+
     /// How long changes have taken since the store was opened, until each was durable. Does
     /// not wait for the database.
     pub fn changes(&self) -> Timed {

@@ -160,7 +160,7 @@ impl Storage {
         let made = identity(record, 1, role);
         let is_ours = handle.says(&file, record.size).is_ok_and(|it| it == Some(made));
         if is_ours {
-            handle.remove(&file, record.size, None)?;
+            handle.remove(&file, record.size, None)?.wholly()?;
             tracing::info!(
                 disk = record.name,
                 file,

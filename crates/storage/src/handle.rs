@@ -14,6 +14,7 @@ mod sidecars;
 mod visits;
 mod writes;
 
+pub use self::images::Gone;
 pub use self::old_copies::ImageLook;
 pub use self::reading::{Answer, Told};
 
@@ -259,7 +260,7 @@ impl DatastoreHandle {
     /// What is wrong with a datastore that lets questions hang.
     fn silent(&self) -> String {
         let read = self.asker.open_for().or_else(|| self.listing.open_for());
-        match read.filter(|span| *span >= FIGURE) {
+        match read.filter(|span| *span >= FIGURE && span.as_secs() > 0) {
             Some(span) => format!("{SILENT} (for {} s by now)", span.as_secs()),
             None => self.takes_no_writes().unwrap_or_else(|| SILENT.into()),
         }

@@ -179,8 +179,8 @@ impl Storage {
                 _ => "its sidecar".into(),
             };
             return Err(Error::in_use(message).hint(format!(
-                "if that Sterna no longer exists, {or_else}remove {sidecar} and import \
-                 again"
+                "if no Sterna has that disk any more, {or_else}remove {sidecar} and \
+                 import again"
             )));
         }
         if owner.is_none() && found.size == record.size {

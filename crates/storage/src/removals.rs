@@ -19,12 +19,13 @@ use sterna_state::DiskRecord;
 
 use crate::Storage;
 use crate::disks::{claim_of, identity};
+use crate::handle::Gone;
 
 /// What became of the image of a disk that was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Became {
     Kept,
-    Removed,
+    Removed(Gone),
     /// Somebody else had removed it before.
     Missing,
 }
@@ -43,6 +44,8 @@ impl Storage {
     pub fn take_away(&self, record: &DiskRecord, wish: ImageFate) -> Result<RemovedDisk> {
         let name = &record.name;
         self.check_no_clients(record)?;
+        // Else it would have been detached in vain.
+        self.store.must_be_there()?;
         let keep = match wish {
             ImageFate::Auto => record.imported,
             ImageFate::Keep => true,
@@ -77,17 +80,19 @@ impl Storage {
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
         let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
         let became = put_away.map_err(|error| {
-            let handle = self.handle(&record.datastore);
-            let is_gone = handle.is_ok_and(|it| it.has_no_file(&record.image));
-            let left =
-                if is_gone { "a sidecar of it stays" } else { "its image is as it was" };
-            Error::unavailable(format!("disk {name} is removed, but {left}: {error}"))
-                .hint(left_behind(&gone.image, keep, is_gone))
+            let message = format!("disk {name} is removed, but its image is as it was");
+            Error::unavailable(format!("{message}: {error}"))
+                .hint(left_behind(&gone.image, keep))
         })?;
+        if let Became::Removed(Gone::ButSidecar(error)) = became {
+            let message = format!("disk {name} is removed, but a sidecar of it stays");
+            return Err(Error::unavailable(format!("{message}: {error}"))
+                .hint("remove the sidecar by hand"));
+        }
         Ok(RemovedDisk {
             disk: gone,
-            image_kept: became == Became::Kept,
-            image_missing: became == Became::Missing,
+            image_kept: matches!(became, Became::Kept),
+            image_missing: matches!(became, Became::Missing),
         })
     }
 
@@ -158,22 +163,24 @@ impl Storage {
             handle.identify(&record.image, &retired)?;
             Ok(Became::Kept)
         } else {
-            handle.remove(&record.image, record.size, held.map(HeldFile::identity))?;
-            Ok(Became::Removed)
+            let held = held.map(HeldFile::identity);
+            Ok(Became::Removed(handle.remove(&record.image, record.size, held)?))
         }
     }
 }
 
 /// What to do with an image that could not be put away when its disk was removed.
-fn left_behind(image: &str, keep: bool, is_gone: bool) -> String {
+fn left_behind(image: &str, keep: bool) -> String {
     match keep {
-        _ if is_gone => "remove the sidecar by hand".into(),
         true => format!(
             "the image is kept, and still says that it is the disk's: once its datastore \
              works again, `sterna disk recover` makes the disk again ({image})"
         ),
         false => {
-            format!("once its datastore works again, remove the image by hand: {image}")
+            format!(
+                "once its datastore works again, remove the image and its sidecar by hand: \
+                 {image}"
+            )
         }
     }
 }

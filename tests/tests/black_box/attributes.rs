@@ -61,6 +61,34 @@ fn if_only_the_sidecar_of_an_old_image_stays_nobody_counts_on_the_image() {
 }
 
 #[test]
+fn an_image_whose_directory_is_away_is_not_said_to_be_removed() {
+    let Some(stage) = Stage::given_root(PROGRAMS) else { return };
+    let (nas, away) = (stage.scratch.dir("nas"), stage.scratch.path("away"));
+    let images = nas.join("images");
+    std::fs::create_dir(&images).expect("make a directory");
+    stage.datastore("nas", images.display());
+    for disk in ["x", "y"] {
+        stage.daemon.sterna(&format!("disk create {disk} --size 1M --on nas")).ok();
+    }
+    stage.disk_with_data("z", 8 * MIB, 8 * MIB);
+    stage.daemon.sterna("migrate z --to nas").ok();
+    let id = stage.daemon.migrate("z --to there --rate 4M");
+    stage.daemon.wait_for_bytes(id, MIB);
+    std::fs::rename(&nas, &away).expect("take it away");
+    let removed = stage.daemon.sterna("disk remove x --keep-image");
+    removed.fails_with(&["its image is as it was", "sterna disk recover"]);
+    let removed = stage.daemon.sterna("disk remove y");
+    removed.fails_with(&["its image is as it was", "remove the image and its sidecar"]);
+    stage.daemon.completed(id);
+    let reason = stage.daemon.migration(id)["reason"].to_string();
+    assert!(reason.contains("the old image stays at"), "{reason}");
+    std::fs::rename(&away, &nas).expect("bring it back");
+    for file in ["x.raw", "x.raw.sterna", "y.raw", "z.raw"] {
+        assert!(images.join(file).exists(), "{file}");
+    }
+}
+
+#[test]
 fn an_image_that_is_kept_is_not_to_be_removed_by_hand() {
     let Some(stage) = Stage::given_root(PROGRAMS) else { return };
     let tiny = stage.tiny_fs("tiny", 32 * MIB);

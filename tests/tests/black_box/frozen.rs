@@ -1,12 +1,16 @@
 //! A datastore that takes no writes while all that is read of it is answered: its file system
-//! is frozen, as for a snapshot.
+//! is frozen, as for a snapshot, or the device below it hangs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sterna_tests::places::TinyFs;
 use sterna_tests::programs;
+use sterna_tests::servers::Bindfs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
+
+/// Whoever asks for a change waits 8 s at most for a refusal; the rest is for a busy host.
+const REFUSED: Duration = seconds(14);
 
 #[test]
 fn what_would_write_to_a_frozen_datastore_is_refused_soon() {
@@ -22,12 +26,46 @@ fn what_would_write_to_a_frozen_datastore_is_refused_soon() {
     for line in ["disk create new --size 1M --on slow", "migrate db --to slow --detach"] {
         let asked = Instant::now();
         stage.daemon.sterna(line).fails_with(&["slow", "does not answer"]);
-        assert!(asked.elapsed() < seconds(8), "{line} took {:?}", asked.elapsed());
+        assert!(asked.elapsed() < REFUSED, "{line} took {:?}", asked.elapsed());
     }
     let shown = stage.daemon.sterna("datastore show slow").ok().stdout;
     assert!(shown.contains("does not answer"), "{shown}");
     assert_eq!(stage.daemon.json("migration list"), serde_json::json!([]));
     drop(frozen);
+    until("the datastore to be back", seconds(20), || {
+        let line = "disk create new --size 1M --on slow";
+        (stage.daemon.sterna(line).code == 0).then_some(())
+    });
+    let id = stage.daemon.migrate("db --to slow");
+    stage.daemon.completed(id);
+}
+
+#[test]
+fn what_would_write_to_a_file_system_whose_device_hangs_is_refused_soon() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4", "bindfs"]) else {
+        return;
+    };
+    let behind = Bindfs::new(&stage.scratch, "device");
+    let (file, mount) = (behind.dir().join("slow.img"), stage.scratch.path("slow"));
+    let _slow = TinyFs::new(&file, &mount, 64 * MIB);
+    stage.datastore("slow", mount.display());
+    stage.daemon.sterna("disk create there --size 1M --on slow").ok();
+    stage.disk("db", MIB);
+    behind.hang();
+    let lines = [
+        "disk create new --size 1M --on slow",
+        "disk remove there",
+        "migrate db --to slow --detach",
+    ];
+    let said = lines.map(|line| {
+        let asked = Instant::now();
+        (line, stage.daemon.sterna(line), asked.elapsed())
+    });
+    behind.go_on();
+    for (line, said, took) in said {
+        said.fails_with(&["slow", "does not answer writes"]);
+        assert!(took < REFUSED, "{line} took {took:?}");
+    }
     until("the datastore to be back", seconds(20), || {
         let line = "disk create new --size 1M --on slow";
         (stage.daemon.sterna(line).code == 0).then_some(())

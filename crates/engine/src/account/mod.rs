@@ -16,7 +16,8 @@
 //!
 //! **Failure cases.** A record or a word that is damaged, and a record of another disk, make the
 //! account unreadable. If the memory is gone (`/dev/shm` was emptied, in a container that was
-//! made anew), the record says whether something was owed, and in which mounting the file was.
+//! made anew), the record says whether something was owed or in doubt, and in which mounting the
+//! file was.
 //! A record that cannot be written fails the opening of an image at a server: the disk
 //! would be served without one. A disk in a file is served without if nothing is owed: the log
 //! says so.
@@ -164,6 +165,9 @@ impl Account {
     fn set_doubtful(&self, at: u32, doubtful: bool) {
         let others = self.words.doubts().unwrap_or_default() & !(1 << at);
         self.words.set_doubts(others | u32::from(doubtful) << at);
+        if doubtful {
+            self.record.says_owed();
+        }
     }
 
     fn free(&self, at: u32) {
@@ -175,6 +179,10 @@ impl Account {
     /// the next daemon finds nothing.
     pub(crate) fn end(&self) {
         if self.words.has_open() {
+            if self.words.owes() {
+                // The thread that notes it may not come to that before the process ends.
+                self.record.note_owed();
+            }
             return;
         }
         match self.record.ends_well() {

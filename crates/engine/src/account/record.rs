@@ -114,10 +114,14 @@ fn field<const N: usize>(bytes: &[u8; LEN], at: usize) -> [u8; N] {
     field
 }
 
-/// Reads it; nothing if there is none. One that is not whole is an error.
+/// Reads it; nothing if there is none. One that is not whole is an error, and so is one whose
+/// directory is not there.
 pub(super) fn read(path: &Path) -> io::Result<Option<Record>> {
     let file = match plain::open_ours(path, false) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            plain::directory_of(path)?;
+            return Ok(None);
+        }
         opened => opened?,
     };
     let len = file.metadata()?.len();
@@ -179,19 +183,23 @@ impl Written {
             return;
         }
         let written = Arc::clone(self);
-        let note = move || {
-            let mut record = written.lock();
-            if record.state == State::Open {
-                record.says.owed = true;
-                // The memory says it, too: that is seldom gone.
-                if let Err(error) = write_over(&written.path, &record) {
-                    tracing::debug!(%error, "cannot note that clients are owed something");
-                    written.is_asked_for.store(false, Ordering::Relaxed);
-                }
-            }
-        };
+        let note = move || written.note_owed();
         let name = "sterna-account".to_owned();
         if thread::Builder::new().name(name).spawn(note).is_err() {
+            self.is_asked_for.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that something is owed. Blocks.
+    pub(super) fn note_owed(&self) {
+        let mut record = self.lock();
+        if record.state != State::Open {
+            return;
+        }
+        record.says.owed = true;
+        // The memory says it, too: that is seldom gone.
+        if let Err(error) = write_over(&self.path, &record) {
+            tracing::debug!(%error, "cannot note that clients are owed something");
             self.is_asked_for.store(false, Ordering::Relaxed);
         }
     }

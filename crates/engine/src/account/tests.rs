@@ -295,6 +295,53 @@ fn an_account_of_another_disk_and_one_of_a_newer_sterna_are_not_believed() {
 }
 
 #[test]
+fn without_its_memory_what_was_in_doubt_at_the_end_is_owed_and_what_was_not_is_inherited()
+{
+    let file = Keeper::Kernel { address: 7 };
+    for doubtful in [true, false] {
+        let place = Place::new();
+        let (account, line) = place.take_up(Some(file));
+        let mut line = line.unwrap();
+        line.set(true);
+        // Nothing but the end waits for the record to say so.
+        account.words.set_doubts(u32::from(doubtful) << line.at);
+        account.end();
+        kill((account, Some(line)));
+        fs::remove_file(memory_of(&place.spec().path)).unwrap();
+        let expected = match doubtful {
+            true => (Some(Loss::Unknown), true),
+            false => (None, true),
+        };
+        assert_eq!(place.finds(Some(file)), expected, "doubtful: {doubtful}");
+    }
+}
+
+#[test]
+fn a_doubt_is_in_the_record_soon() {
+    let place = Place::new();
+    let (account, line) = place.take_up(Some(Keeper::Kernel { address: 7 }));
+    let mut line = line.unwrap();
+    line.set(true);
+    line.set_doubtful(true);
+    while !record::read(&place.spec().path).unwrap().unwrap().says.owed {
+        std::thread::yield_now();
+    }
+    kill((account, Some(line)));
+}
+
+#[test]
+fn a_state_directory_that_is_away_does_not_say_that_nothing_is_owed() {
+    let place = Place::new();
+    let file = Some(Keeper::Kernel { address: 7 });
+    kill(place.take_up(file));
+    let away = place.directory.path().with_extension("away");
+    fs::rename(place.directory.path(), &away).unwrap();
+    assert!(Account::is_owed(&place.spec(), DISK, file));
+    fs::rename(&away, place.directory.path()).unwrap();
+    assert!(!Account::is_owed(&place.spec(), DISK, file));
+}
+
+#[test]
 fn a_record_that_cannot_be_written_is_an_error() {
     let nowhere = AccountSpec { path: "/nosuch/account".into(), boot: BOOT };
     assert!(Account::take_up(&nowhere, DISK, Some(DROPS)).is_err());

@@ -127,6 +127,16 @@ impl Words {
         }
     }
 
+    /// Whether clients are to be told of something, or may have to be.
+    pub(super) fn owes(&self) -> bool {
+        match self.read() {
+            Some(Past::Account { owed, lines, .. }) => {
+                owed.is_some() || lines.iter().any(|line| line.doubtful)
+            }
+            _ => true,
+        }
+    }
+
     pub(super) fn set_owed(&self, loss: Option<Loss>, clients: Clients) {
         // First, so that a kill between the two leaves no loss without those to be told.
         let all = clients.all.min(Clients::MOST);

@@ -83,13 +83,15 @@ impl Directory {
         }
     }
 
-    /// The directory's time of change is now.
+    /// The directory's time of change is now, durably: without that, a file system whose device
+    /// hangs takes the change into its cache.
     pub(super) fn touch(&self) {
         let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: omitted, last_modification: now };
         // Whether that is allowed is another matter: it was answered.
         let _ = rustix::fs::utimensat(CWD, &self.path, &times, AtFlags::empty());
+        let _ = File::open(&self.path).and_then(|directory| directory.sync_all());
     }
 
     pub(super) fn space(&self) -> Result<Space, DatastoreError> {
@@ -246,7 +248,7 @@ impl Directory {
         }
         // The image is gone before its sidecar is, also after a power loss.
         self.sync()?;
-        sidecar::file::remove(&beside).map_err(sidecar_failed(path.display()))
+        sidecar::file::remove(&beside).map_err(DatastoreError::SidecarStays)
     }
 
     /// The images of the directory: the files that have a sidecar.

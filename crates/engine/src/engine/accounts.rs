@@ -141,9 +141,10 @@ mod tests {
     fn a_disk_in_a_file_is_served_without_an_account_if_nothing_is_owed() {
         let directory = tempfile::tempdir().unwrap();
         // In the first nothing can be written; in the second's place is what nobody can read,
-        // and it may have said anything.
-        let paths = [directory.path().join("nosuch/account"), directory.path().into()];
-        let served = [(FILE, [true, false]), (SERVER, [false, false])];
+        // and the third's directory is away: they may have said anything.
+        let away = directory.path().join("nosuch/account");
+        let paths = ["/proc/account".into(), directory.path().into(), away];
+        let served = [(FILE, [true, false, false]), (SERVER, [false; 3])];
         for (keeper, is_served) in served {
             for (path, is_served) in paths.iter().zip(is_served) {
                 let spec = AccountSpec { path: path.clone(), boot: BootId([3; 16]) };

@@ -24,8 +24,11 @@ use crate::site::NBD_SOCKET;
 /// How long QEMU may take until it has its sockets. It is first found out what guests
 /// run under, which may take some of it.
 const START: Duration = Duration::from_secs(40);
-/// How long a guest may be silent while it boots or does one thing: an emulated one on
-/// a machine that has other work. A file system with a large store takes its time.
+/// How long it may take to boot: an emulated one does in six seconds, and in a minute where
+/// the machine has other work.
+const BOOT: Duration = Duration::from_secs(300);
+/// How long a guest may be silent while it does one thing, on a machine that has other
+/// work. A file system with a large store takes its time.
 const SILENCE: Duration = Duration::from_secs(1800);
 /// How long it may take to power off.
 const END: Duration = Duration::from_secs(60);
@@ -54,6 +57,21 @@ impl Image {
             .into());
         }
         Ok(Image { dir: dir.to_owned() })
+    }
+
+    /// A machine with it says nothing any more, after these last words.
+    fn is_silent(&self, when: &str, words: Option<String>) -> Failure {
+        Failure {
+            code: ErrorCode::Unavailable,
+            message: match words {
+                Some(words) => format!("the guest does not answer {when}: {words}"),
+                None => {
+                    format!("the guest does not answer {when}; it has not said a word")
+                }
+            },
+            hint: "see whether the machine is busy with something else, and try again"
+                .into(),
+        }
     }
 
     /// A machine with it has ended before its time, after these last words.
@@ -183,7 +201,7 @@ impl Machine {
         let control = BufReader::new(control);
         let (image, dir) = (image.clone(), dir.to_owned());
         let mut machine = Machine { image, dir, link, qmp, child, control, port };
-        let word = machine.hear("boot").await?;
+        let word = machine.hear("boot", BOOT).await?;
         ensure!(word == "ready", "the guest should be ready, but says `{word}`");
         Ok(machine)
     }
@@ -202,7 +220,7 @@ impl Machine {
         told.context("cannot send a command to the guest")?;
         let mut said = String::new();
         loop {
-            let word = self.hear(line).await?;
+            let word = self.hear(line, SILENCE).await?;
             match word.split_at_checked(1) {
                 Some(("|", text)) => said = said + text + "\n",
                 Some(("=", code)) => return Ok((code == "0", said)),
@@ -212,12 +230,13 @@ impl Machine {
     }
 
     /// The next line that the guest says.
-    async fn hear(&mut self, doing: &str) -> anyhow::Result<String> {
+    async fn hear(&mut self, doing: &str, at_most: Duration) -> anyhow::Result<String> {
         let mut line = String::new();
-        let heard = timeout(SILENCE, self.control.read_line(&mut line)).await;
-        let count = heard
-            .with_context(|| format!("the guest does not answer during `{doing}`"))?
-            .context("cannot listen to the guest")?;
+        let Ok(heard) = timeout(at_most, self.control.read_line(&mut line)).await else {
+            let when = format!("during `{doing}` for {} s", at_most.as_secs());
+            return Err(self.image.is_silent(&when, last_words_in(&self.dir)).into());
+        };
+        let count = heard.context("cannot listen to the guest")?;
         if count == 0 {
             let when = format!("during `{doing}`");
             return Err(self.image.ended(&when, last_words_in(&self.dir)).into());

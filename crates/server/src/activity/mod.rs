@@ -12,7 +12,7 @@ mod words;
 use sterna_api::{Activities, Activity, Error, Result};
 use sterna_state::Wanted;
 
-pub(crate) use self::requests::Asked;
+pub(crate) use self::requests::{Asked, Outcome};
 use crate::Server;
 
 pub use self::notes::entry;

@@ -56,14 +56,24 @@ pub(crate) struct Asked {
     pub(crate) command: Option<String>,
 }
 
+/// How it was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome<'a> {
+    Done,
+    /// Nothing was changed, and why.
+    Refused(&'a str),
+    /// It has failed, perhaps with a part of it done.
+    Failed(&'a str),
+}
+
 impl Asked {
     /// Whether it only asks what would be done.
     pub(crate) fn is_rehearsal(&self) -> bool {
         self.body.get("dry_run") == Some(&Value::Bool(true))
     }
 
-    /// The entry of it, once it is answered: with why it was refused, if it was.
-    pub(crate) fn entry(&self, at_ms: u64, refused: Option<&str>) -> Activity {
+    /// The entry of it, once it is answered.
+    pub(crate) fn entry(&self, at_ms: u64, outcome: Outcome<'_>) -> Activity {
         let (about, name) = self.subject();
         let mut text = self.operation.replace('_', " ");
         if let Value::Object(fields) = &self.body {
@@ -83,8 +93,10 @@ impl Asked {
                 text = format!("{text}: {}", told.join(", "));
             }
         }
-        if let Some(why) = refused {
-            text = format!("{text}; refused: {why}");
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Refused(why) => text = format!("{text}; refused: {why}"),
+            Outcome::Failed(why) => text = format!("{text}; failed: {why}"),
         }
         Activity {
             seq: 0,
@@ -93,7 +105,7 @@ impl Asked {
             about,
             text: cut(&text),
             command: self.command.as_deref().map(cut),
-            ok: refused.is_none(),
+            ok: matches!(outcome, Outcome::Done),
         }
     }
 
@@ -203,7 +215,8 @@ mod tests {
     fn a_request_is_told_with_what_it_is_about() {
         let guard = json!({"keep": 0.97, "idle_only": false, "finish_by": null});
         let body = json!({"disk": "db", "to": "slow", "guard": guard, "verify": true});
-        let entry = asked("start_migration", "/v1/migrations", body).entry(7, None);
+        let entry =
+            asked("start_migration", "/v1/migrations", body).entry(7, Outcome::Done);
         assert_eq!(entry.about.as_deref(), Some("disk db"));
         assert_eq!(entry.text, "start migration: guard keep 97%, to slow");
         assert_eq!(entry.command.as_deref(), Some("sterna migrate db --to slow"));
@@ -213,16 +226,20 @@ mod tests {
     #[test]
     fn a_refused_request_says_why() {
         let asked = asked("cancel_migration", "/v1/migrations/4/cancel", Value::Null);
-        let entry = asked.entry(7, Some("migration 4 has ended"));
+        let entry = asked.entry(7, Outcome::Refused("migration 4 has ended"));
         assert_eq!(entry.about.as_deref(), Some("migration 4"));
         assert_eq!(entry.text, "cancel migration; refused: migration 4 has ended");
         assert!(!entry.ok);
+        let failed =
+            asked.entry(7, Outcome::Failed("disk db is removed, but its image stays"));
+        assert!(failed.text.contains("; failed: disk db is removed"), "{failed:?}");
+        assert!(!failed.ok);
     }
 
     #[test]
     fn what_is_made_is_about_its_own_name() {
         let entry = asked("create_disk", "/v1/disks", json!({"name": "db", "size": 5}));
-        let entry = entry.entry(7, None);
+        let entry = entry.entry(7, Outcome::Done);
         assert_eq!(entry.about.as_deref(), Some("disk db"));
         assert_eq!(entry.text, "create disk: size 5 B");
     }
@@ -230,7 +247,8 @@ mod tests {
     #[test]
     fn a_move_that_is_not_verified_says_so() {
         let body = json!({"disk": "db", "to": "slow", "verify": false});
-        let text = asked("start_migration", "/v1/migrations", body).entry(7, None).text;
+        let text =
+            asked("start_migration", "/v1/migrations", body).entry(7, Outcome::Done).text;
         assert_eq!(text, "start migration: to slow, without verification");
     }
 
@@ -239,7 +257,7 @@ mod tests {
         let text = |on: bool| {
             let body = json!({"maintenance": on});
             asked("set_maintenance", "/v1/datastores/fast/maintenance", body)
-                .entry(7, None)
+                .entry(7, Outcome::Done)
                 .text
         };
         assert_eq!(
@@ -253,21 +271,24 @@ mod tests {
         let guard = json!({"p99_us": 5000});
         let body =
             json!({"disk": "db", "to": "slow", "guard": guard, "rate": 209_715_200});
-        let text = asked("start_migration", "/v1/migrations", body).entry(7, None).text;
+        let text =
+            asked("start_migration", "/v1/migrations", body).entry(7, Outcome::Done).text;
         assert_eq!(
             text,
             "start migration: guard p99 below 5.0 ms, rate 200 MiB/s, to slow"
         );
         let goal = json!({"bytes_per_second": 20 << 20});
         let body = json!({"class": "batch", "aim": {"kind": "limit", "goal": goal}});
-        let text = asked("create_policy", "/v1/policies", body).entry(7, None).text;
+        let text =
+            asked("create_policy", "/v1/policies", body).entry(7, Outcome::Done).text;
         assert_eq!(text, "create policy: limit to 20.0 MiB/s");
     }
 
     #[test]
     fn no_text_is_endless_or_moves_a_cursor() {
         let body = json!({"name": "a\u{1b}[31m".repeat(500)});
-        let entry = asked("add_datastore", "/v1/datastores", body).entry(7, None);
+        let entry =
+            asked("add_datastore", "/v1/datastores", body).entry(7, Outcome::Done);
         assert!(entry.text.chars().count() <= TEXT_MOST + 1);
         assert!(!entry.text.contains('\u{1b}'));
     }

@@ -18,7 +18,7 @@ use super::extract::{Parameters, bytes_of};
 use super::{Answer, blocking, routes};
 use crate::Server;
 use crate::access::Caller;
-use crate::activity;
+use crate::activity::{self, Outcome};
 
 /// The most of a refusal that is read for its reason, in bytes.
 const REFUSAL_MOST: usize = 64 << 10;
@@ -133,7 +133,7 @@ pub(super) async fn enter(
         return answer;
     }
     if answer.status().is_success() {
-        server.activity.enter(asked.entry(now_ms(), None));
+        server.activity.enter(asked.entry(now_ms(), Outcome::Done));
         return answer;
     }
     let (head, body) = answer.into_parts();
@@ -142,7 +142,11 @@ pub(super) async fn enter(
     };
     let why = serde_json::from_slice::<Error>(&body)
         .map_or_else(|_| head.status.to_string(), |error| error.message);
-    server.activity.enter(asked.entry(now_ms(), Some(&why)));
+    let outcome = match head.status.is_server_error() {
+        true => Outcome::Failed(&why),
+        false => Outcome::Refused(&why),
+    };
+    server.activity.enter(asked.entry(now_ms(), outcome));
     Response::from_parts(head, Body::from(body))
 }
 

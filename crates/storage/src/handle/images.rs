@@ -2,7 +2,6 @@
 //! to them.
 
 use std::fs::File;
-use std::io;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
@@ -16,6 +15,26 @@ use crate::refusals::unfit;
 
 /// How long the list of all images may take: thousands of sidecars on NFS.
 const LISTING: Duration = Duration::from_secs(30);
+
+/// What is gone of an image that was to be removed.
+#[derive(Debug)]
+#[must_use]
+pub enum Gone {
+    /// All of it.
+    Wholly,
+    /// Its bytes are gone, and its sidecar stays, for this reason.
+    ButSidecar(Error),
+}
+
+impl Gone {
+    /// Nothing of it may stay.
+    pub fn wholly(self) -> Result<()> {
+        match self {
+            Gone::Wholly => Ok(()),
+            Gone::ButSidecar(error) => Err(error),
+        }
+    }
+}
 
 impl DatastoreHandle {
     /// What an image takes, if it says so in time.
@@ -161,25 +180,18 @@ impl DatastoreHandle {
         file: &str,
         size: u64,
         held: Option<&FileIdentity>,
-    ) -> Result<()> {
+    ) -> Result<Gone> {
         let datastore = self.get()?;
         let removed = datastore
             .image(file)
             .and_then(|image| datastore.remove_image(&image, size, held));
-        removed.map_err(|error| self.refused(&error))
-    }
-
-    /// Whether an image has no file any more: removing it failed at its sidecar. Devices and
-    /// exports have no files.
-    pub fn has_no_file(&self, file: &str) -> bool {
-        let image = self.get().ok().and_then(|datastore| datastore.image(file).ok());
-        let Some(ImageSpec::File { path, .. }) = image else { return false };
-        let asked = self.asker.ask(FIGURE, move || {
-            let found = path.symlink_metadata();
-            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        });
-        // One that does not answer may be there.
-        asked.answer().unwrap_or(false)
+        match removed {
+            Ok(()) => Ok(Gone::Wholly),
+            Err(error @ DatastoreError::SidecarStays(_)) => {
+                Ok(Gone::ButSidecar(self.refused(&error)))
+            }
+            Err(error) => Err(self.refused(&error)),
+        }
     }
 
     /// Makes an image that is there already say this, and that it was there.

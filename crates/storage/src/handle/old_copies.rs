@@ -49,8 +49,7 @@ impl DatastoreHandle {
 
     /// What a datastore that is one image at most says of itself, if it answers in time.
     pub fn says_as_a_whole(&self) -> Result<Option<Identity>> {
-        self.must_answer()?;
-        let datastore = self.get()?;
+        let datastore = self.must_answer_reads()?;
         let said = self.answer_to(move || datastore.says_as_a_whole())?;
         said.map_err(|error| self.refused(&error))
     }
@@ -63,8 +62,7 @@ impl DatastoreHandle {
 
     /// The files there, by name, and how many more there are than are listed.
     pub fn files(&self) -> Result<(Vec<(String, FoundFile)>, u64)> {
-        self.must_answer()?;
-        let datastore = self.get()?;
+        let datastore = self.must_answer_reads()?;
         let listed = self.listing.ask(LISTING, move || datastore.files(MOST));
         match listed.answer() {
             Some(files) => files.map_err(|error| self.refused(&error)),
@@ -74,8 +72,7 @@ impl DatastoreHandle {
 
     /// What there is at the place of an image.
     pub fn look_at_image(&self, file: &str) -> Result<ImageLook> {
-        self.must_answer()?;
-        let datastore = self.get()?;
+        let datastore = self.must_answer_reads()?;
         let image = self.image(file)?;
         let ImageSpec::File { path, .. } = image.clone() else {
             return Err(Error::internal(format!("{file} is no file")));

@@ -14,21 +14,28 @@ use sterna_engine::datastore::Datastore;
 
 use super::DatastoreHandle;
 
-/// How long a write may take that is nothing but a question. The journal of a disk that guests
-/// keep busy takes a second or two; whoever asks for a change waits that long for a refusal.
-const WRITE: Duration = Duration::from_secs(4);
+/// How long a write may take that is nothing but a question, until it is durable. The journal of a
+/// disk that guests keep busy takes a second or two, and longer beside a large copy; whoever asks
+/// for a change waits that long for a refusal.
+const WRITE: Duration = Duration::from_secs(8);
 
 impl DatastoreHandle {
     /// Refuses what somebody asks for now, if the datastore does not answer, or takes no
     /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is
     /// seen to when it answers again.
     pub fn must_answer(&self) -> Result<()> {
+        // Where even reads hang, nobody waits for a write.
+        let datastore = self.must_answer_reads()?;
+        self.is_written_to(datastore)
+    }
+
+    /// The same of a datastore of which something is only read.
+    pub(super) fn must_answer_reads(&self) -> Result<Arc<Datastore>> {
         let datastore = self.open()?;
         let asked = datastore.clone();
-        // Where even reads hang, nobody waits for a write.
         let checked = self.answer_to(move || asked.check())?;
         checked.map_err(|error| self.refused(&error))?;
-        self.is_written_to(datastore)
+        Ok(datastore)
     }
 
     fn is_written_to(&self, datastore: Arc<Datastore>) -> Result<()> {
