@@ -53,8 +53,8 @@ struct State {
     /// Writes to here are kept back.
     hold: Option<Range<u64>>,
     held: Vec<Held>,
-    /// The next flush fails, and what it should have made durable is dropped.
-    fails_flush: bool,
+    /// So many flushes fail, and what they should have made durable is dropped.
+    flushes_to_fail: usize,
     /// Sectors that cannot be read, by their offsets.
     bad: Vec<u64>,
     /// Requests on connections of earlier runs.
@@ -232,7 +232,12 @@ impl Forgetful {
     /// The next flush fails, and what is in the cache is dropped, as a kernel does with pages
     /// that it cannot write; the one after that succeeds.
     pub fn fails_a_flush(&self) {
-        self.shared.lock().fails_flush = true;
+        self.shared.lock().flushes_to_fail = 1;
+    }
+
+    /// The same of all flushes.
+    pub fn fails_each_flush(&self) {
+        self.shared.lock().flushes_to_fail = usize::MAX;
     }
 
     /// What is durable.
@@ -443,7 +448,8 @@ impl Served<'_> {
             | Command::Trim { offset, len, fua } => {
                 state.write(self.number, offset, &vec![0; len as usize], fua);
             }
-            Command::Flush if std::mem::take(&mut state.fails_flush) => {
+            Command::Flush if state.flushes_to_fail > 0 => {
+                state.flushes_to_fail -= 1;
                 state.cache = state.durable.clone();
                 state.dirty.clear();
                 return Some(session.error(cookie, NbdError::Io, "I/O error").to_vec());

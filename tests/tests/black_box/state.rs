@@ -8,7 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use sterna_tests::clients::{nbdsh, writes_and_reads};
+use sterna_tests::clients::{Clients, nbdsh, writes_and_reads};
+use sterna_tests::forgetful::Forgetful;
 use sterna_tests::programs::{self, command, have};
 use sterna_tests::servers::Bindfs;
 use sterna_tests::steps::{Places, Step, Tracer};
@@ -182,6 +183,56 @@ fn a_kill_after_the_record_of_the_commit_leaves_the_destination_and_the_record_f
         });
         durable_before_the_source_goes(&calls);
     }
+}
+
+/// The source drops what it is given, and says so at each flush. What it has dropped last is told
+/// after the commit: if the daemon is killed before that, the next one tells.
+#[test]
+fn a_kill_after_the_record_of_the_commit_leaves_what_clients_are_still_to_be_told() {
+    if !programs::root() || !have(&["strace", "/usr/bin/python3"]) {
+        return;
+    }
+    let mut stage = Stage::new();
+    let server = Forgetful::start(&stage.scratch, "far", 40 * MIB);
+    stage.datastore("far", server.location());
+    stage.disk_with_data("a", 32 * MIB, 32 * MIB);
+    stage.daemon.sterna("migrate a --to far").ok();
+    server.fails_each_flush();
+    let uri = stage.daemon.uri("a");
+    // One that hears of each flush that fails: nothing is left to tell it before the commit.
+    let busy = "
+import threading
+def work(h):
+    while True:
+        try:
+            h.pwrite(b'new' * 1024, 0)
+            h.flush()
+        except nbd.Error as error:
+            if error.errno != 'EIO': return
+threading.Thread(target=work, args=(connect(),)).start()";
+    let busy = Clients::start(&stage.scratch, &uri, busy, "");
+    let id = stage.daemon.migrate("a --to there --rate 16M");
+    // It is written, and nobody is told so for a while.
+    let slow = Traced::record(&stage, id, "delay_exit=4s");
+    let record = record_of(&stage, id);
+    until("the commit", seconds(60), || {
+        let says = std::fs::read(&record).ok()?;
+        (says.get(12) == Some(&2)).then_some(())
+    });
+    stage.daemon.kill();
+    drop(slow);
+    stage.daemon.restart();
+    stage.daemon.completed(id);
+    busy.go_on();
+    let next = "h = connect()";
+    let next = Clients::start(&stage.scratch, &uri, next, "flushes(h)");
+    let told = next.go_on();
+    // If the last that was dropped was compared in time, nobody needs to be told.
+    let is = nbdsh(&uri, "print(h.pread(4096, 0).hex())");
+    let was: String =
+        server.durable(0..4096).iter().map(|it| format!("{it:02x}")).collect();
+    let is_same = is.trim() == was;
+    assert!(told == ["EIO", "ok"] || is_same && told == ["ok", "ok"], "{told:?}");
 }
 
 /// In what a start did, what it has read is made durable before the old image goes.
