@@ -60,7 +60,7 @@ pub enum Evidence {
     /// A sidecar says what the image is.
     Sidecar {
         /// Whether it calls the image the one that this disk has left, in this generation.
-        is_retired: bool,
+        is_left: bool,
         /// The file's number, and when it was made, if it says so.
         file: Option<(u64, u64)>,
         /// When the move ended, in seconds since 1970: nobody writes to the image after it.
@@ -190,7 +190,7 @@ fn check_evidence(evidence: &Evidence, found: &FileFacts) -> Result<(), Keep> {
             }
             if has_sidecar { Err(Keep::Sidecar) } else { Ok(()) }
         }
-        Evidence::Sidecar { is_retired: false, .. } => Err(Keep::Sidecar),
+        Evidence::Sidecar { is_left: false, .. } => Err(Keep::Sidecar),
         Evidence::Sidecar { file: None, .. } => Err(Keep::Unrecorded),
         Evidence::Sidecar { file: Some(left), ended, .. } => {
             check_same(left, found)?;
@@ -233,7 +233,7 @@ mod tests {
     /// The same of one of Sterna's disks.
     fn of_disk() -> Facts {
         let evidence =
-            Evidence::Sidecar { is_retired: true, file: Some((7, 3 * NANOS)), ended: 9 };
+            Evidence::Sidecar { is_left: true, file: Some((7, 3 * NANOS)), ended: 9 };
         Facts { evidence, ..of_vm() }
     }
 
@@ -256,7 +256,7 @@ mod tests {
     fn whatever_speaks_against_it_keeps_an_image() {
         let record = |file| Evidence::Record { file, has_sidecar: false };
         let other = |number, made| Some(FileFacts { number, made, ..FILE });
-        let sidecar = |is_retired, file| Evidence::Sidecar { is_retired, file, ended: 9 };
+        let sidecar = |is_left, file| Evidence::Sidecar { is_left, file, ended: 9 };
         let cases = [
             (Facts { found: None, ..of_vm() }, Keep::Absent),
             (Facts { recorded: Recorded::Nothing, ..of_vm() }, Keep::Unknown),

@@ -236,6 +236,7 @@ impl Running {
         // wait for storage that hangs; the engine stops either way, and before the lock is
         // given up.
         let engine = daemon.storage.engine.clone();
+        daemon.moves.close_files();
         drop(daemon);
         let left = deadline.saturating_duration_since(Instant::now());
         let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);

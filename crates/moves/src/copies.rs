@@ -80,9 +80,10 @@ impl Wrong {
     /// What to do about it, as far as the migration is concerned.
     fn hint(&self, id: u64) -> String {
         match self.astray {
-            Some(Astray::Nameless) => {
-                then_resume("if the image was renamed, restore its name", id)
-            }
+            Some(Astray::Nameless) => format!(
+                "`sterna migration cancel {id}` cancels the migration; then start it again"
+            ),
+            Some(Astray::Renamed) => then_resume("restore its name", id),
             Some(Astray::Replaced) => {
                 then_resume("move the other file away, and put the right one back", id)
             }
@@ -98,7 +99,9 @@ impl Wrong {
     fn blame(&self) -> Blame {
         match self.astray {
             Some(Astray::Unseen(_)) => Blame::Away,
-            Some(Astray::Nameless | Astray::Replaced) => Blame::Destination,
+            Some(Astray::Nameless | Astray::Renamed | Astray::Replaced) => {
+                Blame::Destination
+            }
             Some(Astray::Shortened { .. }) | None => Blame::Untrue,
         }
     }
@@ -152,6 +155,18 @@ impl Job {
             held.old = Some(*source.identity());
         }
         held.old
+    }
+
+    /// Whether the file of the source is there, and its name leads elsewhere.
+    pub(super) fn source_has_another_name(&self) -> bool {
+        let source = lock(&self.state).held.source.clone();
+        source.is_some_and(|source| source.has_another_name())
+    }
+
+    /// Closes what it has open. What the files are known by it keeps.
+    pub(super) fn close_files(&self) {
+        self.close_source();
+        lock(&self.state).held.destination = None;
     }
 
     /// The same of the destination.
@@ -398,7 +413,10 @@ impl Moves {
     /// What is wrong with the datastore, where its whole file system has gone and not only
     /// the name of one file.
     fn is_elsewhere(&self, record: &MigrationRecord, wrong: &Wrong) -> Option<Error> {
-        let named = matches!(wrong.astray, Some(Astray::Nameless | Astray::Replaced));
+        let named = matches!(
+            wrong.astray,
+            Some(Astray::Nameless | Astray::Renamed | Astray::Replaced)
+        );
         let opened =
             || self.storage.handle(&record.to.datastore).and_then(|to| to.open());
         named.then(|| opened().err()).flatten()
@@ -447,7 +465,7 @@ impl Moves {
     pub(super) fn has_lost_its_name(&self, record: &MigrationRecord) -> bool {
         let held = self.storage.engine.held(record.disk).ok().flatten();
         let astray = held.and_then(|file| file.check(record.size).err());
-        matches!(astray, Some(Astray::Nameless | Astray::Replaced))
+        matches!(astray, Some(Astray::Nameless | Astray::Renamed | Astray::Replaced))
     }
 
     /// Refuses to part with the source unless the destination, which is the truth by now,

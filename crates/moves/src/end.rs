@@ -35,6 +35,8 @@ enum SourceIs {
     Gone(Gone),
     /// Somebody wants it to stay.
     Kept,
+    /// Somebody has renamed it, or its directory.
+    Renamed,
 }
 
 impl Moves {
@@ -79,6 +81,10 @@ impl Moves {
             Ok(SourceIs::Kept) => self
                 .removal_of_source(record)
                 .map(|command| format!("kept: {place}; {command} removes the old image")),
+            Ok(SourceIs::Renamed) => Some(format!(
+                "the old image has another name than {place}: Sterna did not remove it, and \
+                 its sidecar still names the disk; remove both by hand"
+            )),
             Err(error) => {
                 let migration = record.id;
                 tracing::warn!(migration, %error, place, "source image left behind");
@@ -122,7 +128,11 @@ impl Moves {
     fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<SourceIs> {
         let (handle, file) =
             (self.storage.handle(&record.from.datastore)?, &record.from.image);
-        handle.open()?;
+        // Where writes hang nobody waits for the removal: the disk is elsewhere.
+        handle.must_answer()?;
+        if job.source_has_another_name() {
+            return Ok(SourceIs::Renamed);
+        }
         if !handle.has(file, record.size, |found| is_old_source(found, record))? {
             return Ok(SourceIs::Gone(Gone::Wholly)); // A crash came between its removal and the record of it.
         }
@@ -179,7 +189,7 @@ impl Moves {
     /// Removes the copy, if this migration has made it; what it leaves is said.
     fn remove_copy(&self, job: &Job, record: &MigrationRecord) -> Result<Option<String>> {
         let (to, file) = (self.storage.handle(&record.to.datastore)?, &record.to.image);
-        to.open()?;
+        to.must_answer()?;
         if !to.has(file, record.size, |found| is_copy(found, record))? {
             return Ok(None);
         }

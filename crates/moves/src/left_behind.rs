@@ -12,10 +12,15 @@ use crate::Moves;
 impl Moves {
     /// Of the source: the destination is the truth.
     pub(super) fn source_left(&self, source: &Place, error: &Error) -> String {
-        format!(
-            "the old image stays at {}: {error}; check the file before you remove it by hand",
-            self.place(source)
-        )
+        let place = self.place(source);
+        let on = self.storage.handle(&source.datastore).ok();
+        match on.and_then(|on| on.removal_command(&source.image)) {
+            Some(command) => format!(
+                "the old image stays at {place}: {error}; once that is over, {command} \
+                 removes it"
+            ),
+            None => format!("the old image stays at {place}: {error}"),
+        }
     }
 
     /// Of the copy: the source is the truth.

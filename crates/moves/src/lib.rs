@@ -303,6 +303,12 @@ impl Moves {
         self.users.tell(|user| user.changed());
     }
 
+    /// The daemon ends. A thread that hangs with its storage has what is open until that
+    /// answers, and the next daemon could not open it.
+    pub fn close_files(&self) {
+        self.all_jobs().iter().for_each(|job| job.close_files());
+    }
+
     /// How many have not ended.
     pub fn count(&self) -> u64 {
         lock(&self.jobs).len() as u64

@@ -40,6 +40,36 @@ fn what_would_write_to_a_frozen_datastore_is_refused_soon() {
     stage.daemon.completed(id);
 }
 
+/// The disk is on the new datastore already: only the old image is left to be removed.
+#[test]
+fn a_move_away_from_a_frozen_datastore_ends_and_the_daemon_can_be_started_anew() {
+    let Some(mut stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    if !programs::have(&["fsfreeze"]) {
+        return;
+    }
+    let (file, mount) = (stage.scratch.path("slow.img"), stage.scratch.path("slow"));
+    let slow = TinyFs::new(&file, &mount, 64 * MIB);
+    stage.datastore("slow", mount.display());
+    stage.daemon.sterna("disk create a --size 1M --on slow").ok();
+    let frozen = slow.freeze();
+    let id = stage.daemon.migrate("a --to here");
+    stage.daemon.completed(id);
+    let reason = stage.daemon.migration(id)["reason"].to_string();
+    assert!(reason.contains("the old image stays at"), "{reason}");
+    assert!(reason.contains("does not answer writes"), "{reason}");
+    stage.daemon.sterna("migrate a --to there").ok();
+    // What is left of the old process has the disk no longer.
+    let left = stage.daemon.leave(seconds(20));
+    stage.daemon.restart();
+    assert_eq!(stage.daemon.disk("a")["served"], true);
+    drop(frozen);
+    drop(left);
+    until("the datastore to be back", seconds(20), || {
+        let line = "datastore remove-image slow a.raw";
+        (stage.daemon.sterna(line).code == 0).then_some(())
+    });
+}
+
 #[test]
 fn what_would_write_to_a_file_system_whose_device_hangs_is_refused_soon() {
     let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4", "bindfs"]) else {

@@ -84,7 +84,7 @@ fn a_new_image_that_was_removed_is_not_switched_over_to() {
     fs::remove_file(&image).expect("remove the new image");
     fs::remove_file(image.with_extension("raw.sterna")).expect("and its sidecar");
     stage.daemon.hurry(id);
-    pauses(&stage, id, "the file was removed or renamed", "if the image was renamed");
+    pauses(&stage, id, "the file was removed", "migration cancel");
     assert!(stage.here.join("a.raw").exists(), "the old image is gone");
     has_its_data(&mut stage);
     stage.daemon.cancel(id);
@@ -98,7 +98,7 @@ fn a_new_image_that_was_renamed_goes_on_when_it_has_its_name_back() {
     let (mut stage, id, image) = moving();
     let away = stage.there.join("away");
     fs::rename(&image, &away).expect("rename the new image");
-    pauses(&stage, id, "the file was removed or renamed", "restore its name");
+    pauses(&stage, id, "the file, or its directory, was renamed", "restore its name");
     fs::rename(&away, &image).expect("restore its name");
     stage.daemon.hurry(id);
     stage.daemon.resume(id);
@@ -176,12 +176,34 @@ fn a_file_that_has_the_old_images_name_is_not_removed() {
 }
 
 #[test]
+fn an_old_image_that_was_renamed_is_not_said_to_be_removed() {
+    for with_sidecar in [false, true] {
+        let mut stage = Stage::new();
+        stage.disk("a", SIZE);
+        nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
+        let (image, away) = (stage.here.join("a.raw"), stage.here.join("b.raw"));
+        let sidecar_of = |image: &Path| image.with_extension("raw.sterna");
+        fs::rename(&image, &away).expect("rename the image");
+        if with_sidecar {
+            fs::rename(sidecar_of(&image), sidecar_of(&away)).expect("and its sidecar");
+        }
+        status_warns(&stage, "a", "the file, or its directory, was renamed");
+        let id = stage.daemon.migrate("a --to there");
+        stage.daemon.completed(id);
+        let reason = stage.daemon.migration(id)["reason"].to_string();
+        assert!(reason.contains("the old image has another name"), "{reason}");
+        assert!(away.exists());
+        has_its_data(&mut stage);
+    }
+}
+
+#[test]
 fn a_disk_whose_image_has_no_name_any_more_says_so_and_can_be_moved_away() {
     let mut stage = Stage::new();
     stage.disk("a", SIZE);
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
     fs::remove_file(stage.here.join("a.raw")).expect("remove the image");
-    status_warns(&stage, "a", "the file was removed or renamed");
+    status_warns(&stage, "a", "the file was removed");
     let shown = stage.daemon.disk("a");
     assert_eq!(shown["served"], true);
     assert!(shown["problem"].is_string(), "{shown:#}");

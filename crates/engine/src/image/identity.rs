@@ -86,8 +86,10 @@ fn look_at(file: impl AsFd) -> io::Result<Statx> {
 /// What has become of an image that is held open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Astray {
-    /// Its name is gone: it was removed, or renamed.
+    /// It was removed.
     Nameless,
+    /// Its name is gone, and it has another one.
+    Renamed,
     /// Another file has its name.
     Replaced,
     /// It is shorter than its disk, or was since it was opened: what was behind its end is
@@ -105,7 +107,8 @@ pub enum Astray {
 impl fmt::Display for Astray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Astray::Nameless => f.write_str("the file was removed or renamed"),
+            Astray::Nameless => f.write_str("the file was removed"),
+            Astray::Renamed => f.write_str("the file, or its directory, was renamed"),
             Astray::Replaced => f.write_str("another file was put in its place"),
             Astray::Shortened { length, size } => write!(
                 f,
@@ -195,7 +198,10 @@ impl HeldFile {
         let named = match statx(CWD, &self.path, flags, asked()) {
             Ok(named) => named,
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
-                return Err(Astray::Nameless);
+                return Err(match found.stx_nlink {
+                    0 => Astray::Nameless,
+                    _ => Astray::Renamed,
+                });
             }
             Err(error) => return Err(unseen(error.into())),
         };
@@ -208,6 +214,17 @@ impl HeldFile {
             (true, 0) => Err(Astray::Nameless),
             (true, _) => Ok(()),
             (false, _) => Err(Astray::Replaced),
+        }
+    }
+
+    /// Whether the file is there, and its name leads to none or to another one. May hang
+    /// with its file system.
+    pub fn has_another_name(&self) -> bool {
+        let has_names = || look_at(&*self.file).is_ok_and(|found| found.stx_nlink > 0);
+        match self.check(0) {
+            Err(Astray::Renamed) => true,
+            Err(Astray::Replaced) => has_names(),
+            _ => false,
         }
     }
 
@@ -257,11 +274,13 @@ mod tests {
         assert_eq!(held.check(SIZE), Ok(()));
         let away = directory.path().join("away");
         fs::rename(held.path(), &away).unwrap();
-        assert_eq!(held.check(SIZE), Err(Astray::Nameless));
+        assert_eq!(held.check(SIZE), Err(Astray::Renamed));
+        assert!(held.has_another_name());
         fs::rename(&away, held.path()).unwrap();
         assert_eq!(held.check(SIZE), Ok(()));
         fs::remove_file(held.path()).unwrap();
         assert_eq!(held.check(SIZE), Err(Astray::Nameless));
+        assert!(!held.has_another_name());
     }
 
     #[test]

@@ -270,14 +270,15 @@ fn evidence(known: &Known, look: &ImageLook) -> Evidence {
         return Evidence::Record { file, has_sidecar: !matches!(look.said, Ok(None)) };
     };
     let said = look.said.as_ref().ok().and_then(Option::as_ref);
-    let is_retired = said.is_some_and(|(says, _)| {
-        says.role == Role::Retired
+    // If its datastore did not answer at the end of the move, it was not retired.
+    let is_left = said.is_some_and(|(says, _)| {
+        matches!(says.role, Role::Retired | Role::Active)
             && says.id == left.disk
             && says.generation == left.source_generation
             && says.size == left.size
     });
     Evidence::Sidecar {
-        is_retired,
+        is_left,
         file: said.and_then(|(_, file)| *file).map(|file| (file.number, file.made)),
         ended: left.ended.unwrap_or(0),
     }

@@ -71,7 +71,8 @@ impl Trouble {
 
     /// Whether the image may be well, and just cannot be seen.
     fn is_hidden(&self, astray: &Astray) -> bool {
-        self.is_out_of_sight && matches!(astray, Astray::Nameless | Astray::Replaced)
+        self.is_out_of_sight
+            && matches!(astray, Astray::Nameless | Astray::Renamed | Astray::Replaced)
     }
 
     /// What to do about it.
@@ -80,6 +81,10 @@ impl Trouble {
             Some(astray) if self.is_hidden(astray) => format!(
                 "mount the file system of datastore {datastore} again; do not stop the \
                  daemon before"
+            ),
+            Some(Astray::Renamed) => format!(
+                "the next daemon does not find it: put it back, or move the disk now \
+                 (`sterna migrate {disk} --to DATASTORE`)"
             ),
             Some(Astray::Nameless | Astray::Replaced) => format!(
                 "all writes to the disk are lost when the daemon ends: move the disk \
