@@ -3,6 +3,8 @@
 //! A warning is about what the lists show as out of order, and comes from where
 //! they have it: a monitor that counts warnings misses nothing that people see.
 
+use std::collections::BTreeSet;
+
 use sterna_api::{
     Counts, CruisePhase, Error, GuardState, Guarding, MigrationState, Policy, Provision,
     Result, Standing, Warning,
@@ -32,8 +34,8 @@ impl Server {
         let mut counts = Counts::default();
         let mut warnings = Vec::new();
         let disks = self.storage.store.disks()?;
-        self.survey_datastores(&disks, &mut counts, &mut warnings);
-        self.survey_disks(&disks, &mut counts, &mut warnings);
+        let offline = self.survey_datastores(&disks, &mut counts, &mut warnings);
+        self.survey_disks(&disks, &offline, &mut counts, &mut warnings);
         warnings.extend(self.storage.disk_troubles(&disks));
         warnings.extend(self.storage.rivals(&disks));
         warnings.extend(self.will_not_reconnect(&disks));
@@ -107,12 +109,14 @@ impl Server {
         })
     }
 
+    /// Gives the datastores that are offline with all their disks, which are named with them.
     fn survey_datastores(
         &self,
         disks: &[DiskRecord],
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
-    ) {
+    ) -> BTreeSet<String> {
+        let mut offline_with_all = BTreeSet::new();
         for (handle, found) in self.storage.look_at_handles() {
             counts.datastores += 1;
             if let Some(oversold) = self.levels.oversold(&handle, disks) {
@@ -139,14 +143,19 @@ impl Server {
                     let on_it: Vec<String> = on_it.map(named).collect();
                     let is_mounted = handle.is_shared();
                     warnings.push(offline(name, &problem, &on_it, is_mounted));
+                    if is_mounted {
+                        offline_with_all.insert(name.to_owned());
+                    }
                 }
             }
         }
+        offline_with_all
     }
 
     fn survey_disks(
         &self,
         disks: &[DiskRecord],
+        offline: &BTreeSet<String>,
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
     ) {
@@ -159,6 +168,9 @@ impl Server {
                 warnings.extend(self.storage.warning_of(disk, about));
                 continue;
             };
+            if offline.contains(&disk.datastore) {
+                continue; // It is named with its datastore, which is all that there is to mend.
+            }
             let hint = match hint.is_empty() {
                 true => format!("see `sterna disk show {}`", disk.name),
                 false => hint,

@@ -10,7 +10,7 @@
 //! a crash in between leaves an image that no disk has, never a disk without its
 //! image.
 
-use sterna_api::{Error, ImageFate, RemovedDisk, Result};
+use sterna_api::{Disk, Error, ImageFate, RemovedDisk, Result};
 use sterna_engine::HeldFile;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Role, SidecarError};
@@ -81,8 +81,11 @@ impl Storage {
         let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
         let became = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
-            Error::unavailable(format!("{message}: {error}"))
-                .hint(left_behind(&gone.image, keep))
+            Error::unavailable(format!("{message}: {error}")).hint(left_behind(
+                &gone,
+                keep,
+                self.handle(&record.datastore).is_ok_and(|it| it.is_shared()),
+            ))
         })?;
         if let Became::Removed(Gone::ButSidecar(error)) = became {
             let message = format!("disk {name} is removed, but a sidecar of it stays");
@@ -170,11 +173,18 @@ impl Storage {
 }
 
 /// What to do with an image that could not be put away when its disk was removed.
-fn left_behind(image: &str, keep: bool) -> String {
+fn left_behind(disk: &Disk, keep: bool, is_file: bool) -> String {
+    let (image, name) = (&disk.image, &disk.name);
     match keep {
         true => format!(
             "the image is kept, and still says that it is the disk's: once its datastore \
              works again, `sterna disk recover` makes the disk again ({image})"
+        ),
+        // A device or an export has a sidecar behind the image, and is not removed by hand.
+        false if !is_file => format!(
+            "{image} still says that it is the disk's: once its datastore works again, \
+             `sterna disk recover` makes the disk again, and `sterna disk remove {name} \
+             --delete-image` removes it"
         ),
         false => {
             format!(

@@ -271,14 +271,19 @@ fn difference(found: &Identity, expected: &Identity) -> Option<String> {
     if found.id != expected.id {
         return Some(format!("it belongs to the disk {} ({})", found.name, found.id));
     }
+    // What is no truth is none in any generation.
+    if found.role != expected.role {
+        let Identity { role, generation, .. } = found;
+        return Some(format!(
+            "it is {role}, generation {generation}, and not {}, generation {}",
+            expected.role, expected.generation
+        ));
+    }
     if found.generation != expected.generation {
         let (found, expected) = (found.generation, expected.generation);
         return Some(format!(
             "it has generation {found} and not {expected}; the higher one is right"
         ));
-    }
-    if found.role != expected.role {
-        return Some(format!("it is {} and not {}", found.role, expected.role));
     }
     let (found, expected) = (found.size, expected.size);
     (found != expected).then(|| format!("its disk has {found} bytes and not {expected}"))

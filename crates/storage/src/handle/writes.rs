@@ -30,7 +30,7 @@ impl DatastoreHandle {
     }
 
     /// The same of a datastore of which something is only read.
-    pub(super) fn must_answer_reads(&self) -> Result<Arc<Datastore>> {
+    pub(crate) fn must_answer_reads(&self) -> Result<Arc<Datastore>> {
         let datastore = self.open()?;
         let asked = datastore.clone();
         let checked = self.answer_to(move || asked.check())?;

@@ -155,7 +155,8 @@ fn images_of(handle: &DatastoreHandle) -> Result<Vec<Found>> {
             handle.name()
         ))
     };
-    handle.open().map_err(unseen)?;
+    // One that hangs is not waited for as long as a list may take.
+    handle.must_answer_reads().map_err(unseen)?;
     let images = handle.images().map_err(unseen)?;
     let found = images.into_iter().map(|(found, locked)| Found {
         datastore: handle.name().into(),
