@@ -295,7 +295,7 @@ fn missed(migration: u64, fares: &Guarding) -> Option<Warning> {
         message: format!("{what}{why}"),
         hint: format!(
             "see `sterna migration show {migration}`; ask for less, or for more time, \
-             with `sterna migration set {migration}`"
+             with `sterna migration set {migration}`, which replaces the whole guard"
         ),
     })
 }
