@@ -26,7 +26,7 @@ use sterna_service_levels::ServiceLevels;
 use sterna_state::{ActivityLog, HistoryFile, Store};
 use sterna_storage::datastores::make_directory;
 use sterna_storage::places::{DaemonPlaces, NbdPlace};
-use sterna_storage::{Storage, StorageInUse, hours, lookout};
+use sterna_storage::{Storage, StorageInUse, hours, lookout, state_directory};
 use tokio::sync::watch;
 
 use crate::daemon::{Daemon, Seen};
@@ -115,6 +115,7 @@ impl Running {
         let seen = Seen { log: settings.log, visitors, activity, live: Live::new()? };
         let daemon = Arc::new(Daemon::new(storage, seen));
         daemon.storage.vouch();
+        daemon.storage.tell_of_missing_disks()?;
         // Whoever comes in finds it in force.
         daemon.levels.reload()?;
         daemon.levels.switch_policies();
@@ -264,13 +265,14 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 19] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 20] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
         retry::recording(daemon),
         retry::retrying(daemon),
         lookout::looking(storage),
+        state_directory::looking(storage),
         sterna_storage::taking_fingerprints(storage),
         copies::looking(moves),
         hours::recording(storage),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sterna_core::durability::Loss;
+use sterna_core::durability::{Lack, Loss};
 
 /// Something about a disk that somebody should look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,13 @@ pub enum TroubleKind {
     },
     /// Another export answers at the address of its image, and is not used.
     AnotherExport,
+    /// The export of an image came back without what the image relies on, and is not used.
+    Lacks {
+        /// What it lacks.
+        lack: Lack,
+        /// It is the image that a move copies to.
+        copy: bool,
+    },
     /// A flush of its image failed for which there is no second try; none is acknowledged
     /// any more.
     CannotFlush,

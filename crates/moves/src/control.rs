@@ -13,6 +13,7 @@ use sterna_os::lock;
 use sterna_runtime::threads;
 use sterna_state::{MigrationRecord, Pause, Step};
 
+use super::copies::copies;
 use super::guard::wanted;
 use super::{Job, TURN};
 use crate::Moves;
@@ -117,7 +118,10 @@ impl Moves {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
-        let turn = job.take_turn()?;
+        let turn = match job.take_turn() {
+            Ok(turn) => turn,
+            Err(error) => return self.cancel_soon(&job, error),
+        };
         let record = self.migration_record(id)?;
         if record.step == Step::Committed && self.storage.problem_of(job.disk).is_some() {
             // Otherwise the record would keep its disk from being removed and recovered.
@@ -134,6 +138,42 @@ impl Moves {
             self.end_cancelled_aside(job)?;
         }
         self.show_migration(id)
+    }
+
+    /// Gives a migration up whose turn somebody has who waits for storage, as a start does
+    /// for a server that hangs: the wish is noted down now, and is seen to in the turn after.
+    fn cancel_soon(self: &Arc<Self>, job: &Arc<Job>, busy: Error) -> Result<Migration> {
+        let (id, record) = (job.id, self.migration_record(job.id)?);
+        if !copies(&record) {
+            return Err(busy);
+        }
+        if !record.cancel {
+            self.storage.store.set_cancel(id)?;
+            tracing::info!(
+                migration = id,
+                "cancelled by the operator; it ends when the storage that it waits for \
+                 has answered, or is given up"
+            );
+            let job = job.clone();
+            threads::aside(self, move |moves| {
+                let _turn = lock(&job.turn);
+                if let Err(error) = moves.heed_cancel(&job) {
+                    tracing::warn!(migration = id, %error, "cannot cancel the migration");
+                }
+            });
+        }
+        self.show_migration(id)
+    }
+
+    /// Sees to a wish that came while somebody else had the turn. A migration without a
+    /// mirror that is still there then is ended again and again (`end_again`).
+    fn heed_cancel(self: &Arc<Self>, job: &Job) -> Result<()> {
+        let record = self.migration_record(job.id)?;
+        match copies(&record) && record.cancel {
+            true if job.running() => self.tell(job, Control::Cancel),
+            true => self.put_away(job),
+            false => Ok(()),
+        }
     }
 
     /// Ends a migration without a mirror that is to be cancelled. Storage that hangs may

@@ -2,6 +2,7 @@
 //! before its mirror opens it again.
 
 use sterna_api::{Error, ErrorCode};
+use sterna_engine::ImageSpec;
 use sterna_state::{Blame, MigrationRecord};
 use sterna_storage::handle::DatastoreHandle;
 
@@ -61,6 +62,15 @@ impl Moves {
                               there, and put the copy back";
                 Err(obstacle(Error::unavailable(message), remedy, true))
             }
+            Err(error) if error.says_no_sidecar() && is_missing(&handle, &image) => {
+                let message = format!(
+                    "datastore {to} has no image {} of the copy any more",
+                    record.to.image
+                );
+                let remedy = "cancel the migration, or put the copy back if it was moved \
+                              away";
+                Err(obstacle(Error::unavailable(message), remedy, true))
+            }
             Err(error) if repair && error.says_no_sidecar() => {
                 handle.identify(&record.to.image, &expected).map_err(unreachable)
             }
@@ -96,6 +106,13 @@ impl Moves {
         }
         Ok(is_proven)
     }
+}
+
+/// Whether there is nothing where the copy was.
+fn is_missing(on: &DatastoreHandle, image: &ImageSpec) -> bool {
+    let ImageSpec::File { path, .. } = image else { return false };
+    let path = path.clone();
+    on.answer_to(move || matches!(path.try_exists(), Ok(false))).unwrap_or(false)
 }
 
 /// The place of a copy is another's, or others have written to it.

@@ -151,8 +151,12 @@ impl Moves {
                 | PauseReason::Destination(Fault::Lost),
                 Some(why),
             ) => (why.reason, why.better),
-            (PauseReason::Destination(Fault::Another), _) => {
-                (another_export(to.as_deref().ok()), None)
+            (PauseReason::Destination(Fault::Another), _) => (
+                format!("another export answers at {}", address(to.as_deref().ok())),
+                None,
+            ),
+            (PauseReason::Destination(Fault::Lacks(lack)), _) => {
+                (format!("the export at {} {lack}", address(to.as_deref().ok())), None)
             }
             (reason, _) => (reason.to_string(), None),
         };
@@ -183,11 +187,10 @@ fn is_server(to: &DatastoreHandle) -> bool {
     matches!(to.record().location, Location::Nbd(_))
 }
 
-/// Why a migration stands still whose destination's server serves something else.
-fn another_export(to: Option<&DatastoreHandle>) -> String {
+/// Where the destination's server is.
+fn address(to: Option<&DatastoreHandle>) -> String {
     let location = to.map(|to| to.record().location.to_string());
-    let at = location.unwrap_or_else(|| "the destination's address".into());
-    format!("another export answers at {at}")
+    location.unwrap_or_else(|| "the destination's address".into())
 }
 
 /// A pause of a migration whose record cannot be read.
@@ -200,7 +203,7 @@ pub(super) fn unread(id: u64, reason: String, blame: Blame) -> Pause {
 fn blame(reason: PauseReason) -> Blame {
     match reason {
         PauseReason::Destination(Fault::Full) => Blame::Full,
-        PauseReason::Destination(Fault::Error(_) | Fault::Another)
+        PauseReason::Destination(Fault::Error(_) | Fault::Another | Fault::Lacks(_))
         | PauseReason::DestinationAstray => Blame::Destination,
         PauseReason::Destination(Fault::Lost) | PauseReason::DestinationTimedOut(_) => {
             Blame::Away

@@ -222,10 +222,12 @@ impl Moves {
         if record.pause.as_ref().is_some_and(|pause| pause.compare) {
             return; // Only the operator may let it go on.
         }
-        let taken = self
-            .check_destination(record, false)
-            .and_then(|()| self.launch(job, record, self.start_of(record)));
-        match taken {
+        let checked = self.check_destination(record, false);
+        if self.is_called_off(record) {
+            return; // Whoever did that waits for the turn, and ends it.
+        }
+        let start = self.start_of(record);
+        match checked.and_then(|()| self.launch(job, record, start)) {
             Ok(()) => tracing::info!(migration = record.id, "migration continues"),
             // What the operator asked for holds, and comes up again on resuming.
             Err(obstacle) if record.pause.is_some() && !obstacle.compare => {
@@ -235,6 +237,12 @@ impl Moves {
             }
             Err(obstacle) => self.obstruct(job, &obstacle),
         }
+    }
+
+    /// Whether the operator has given a migration up since its record was read.
+    fn is_called_off(&self, record: &MigrationRecord) -> bool {
+        let now = self.migration_record(record.id);
+        !record.cancel && now.is_ok_and(|now| now.cancel)
     }
 
     /// A datastore is back: what waited for nothing else goes on by itself.
@@ -288,10 +296,12 @@ impl Moves {
         let compare = record.pause.as_ref().is_some_and(|pause| pause.compare);
         let start = self.start_of(record);
         let running = MigrationRecord { pause: None, ..record.clone() };
-        let launched = self
-            .check_destination(record, compare)
-            .and_then(|()| self.launch(job, &running, start));
-        match launched {
+        let checked = self.check_destination(record, compare);
+        if self.is_called_off(record) {
+            let message = format!("migration {} is being cancelled", record.id);
+            return Err(Error::in_use(message));
+        }
+        match checked.and_then(|()| self.launch(job, &running, start)) {
             Ok(()) => {
                 self.set_pause(job, None)?;
                 tracing::info!(migration = record.id, compare, "migration continues");

@@ -277,14 +277,17 @@ pub(super) fn hint(
         PauseReason::Destination(mirror::Fault::Another) => {
             format!("start the server of datastore {to} with the export of the copy")
         }
+        PauseReason::Destination(mirror::Fault::Lacks(lack)) => {
+            format!("datastore {to}: {}", lack.remedy())
+        }
         PauseReason::Destination(_)
         | PauseReason::DestinationTimedOut(_)
         | PauseReason::DestinationAstray => {
             format!("check datastore {to}")
         }
-        PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => {
-            format!("check datastore {from}")
-        }
+        PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => format!(
+            "check datastore {from} (`sterna datastore show {from}` shows the problem)"
+        ),
         PauseReason::NotConverging { behind: 0, .. } => {
             format!(
                 "find out why datastore {from} flushes slowly, or wait for a quieter hour"

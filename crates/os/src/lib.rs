@@ -29,7 +29,7 @@ use sterna_core::file_system;
 pub use descriptors::Descriptors;
 pub use local::Local;
 pub use processors::Processors;
-pub use state_lock::StateLock;
+pub use state_lock::{StateLock, failed_storage};
 
 /// A mutex's content. What is behind our mutexes is whole between any two
 /// statements, so a panic elsewhere does not spoil it.

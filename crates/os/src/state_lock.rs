@@ -16,7 +16,7 @@
 //! QEMU's manner. Those locks end with the last operation on each.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -40,6 +40,36 @@ const DRAIN: Duration = Duration::from_secs(60);
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// What to do about a state directory whose file system has failed, if that is what an error
+/// says. Whoever began with another directory instead would have a daemon without disks.
+pub fn failed_storage(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EIO | libc::EUCLEAN | libc::ESHUTDOWN | libc::ENXIO | libc::ENODEV => Some(
+            "look at the kernel's log: the file system of the state directory has failed. \
+             Stop the daemon if it runs, unmount, repair and mount the file system, and \
+             start the daemon; do not begin with another state directory, which would know \
+             no disk",
+        ),
+        libc::EROFS => Some(
+            "look at the kernel's log: the file system of the state directory is read-only, \
+             which an error there makes it. Repair it if need be, mount it writable, and \
+             start the daemon; do not begin with another state directory, which would know \
+             no disk",
+        ),
+        _ => None,
+    }
+}
+
+/// Makes the state directory, if it is not there.
+fn make(state: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(state);
+    made.map_err(|error| match fs::metadata(state) {
+        // It is there, and cannot be looked at: that is what is wrong with it.
+        Err(why) if error.kind() == io::ErrorKind::AlreadyExists => why,
+        _ => error,
+    })
+}
+
 /// The lock; held until it and its `keep` are dropped.
 #[derive(Debug)]
 pub struct StateLock {
@@ -49,15 +79,12 @@ pub struct StateLock {
 impl StateLock {
     /// Makes the state directory if need be, and locks it.
     pub fn take(state: &Path) -> Result<StateLock> {
-        let failed = |what: &str, path: &Path, error: std::io::Error| {
+        let failed = |what: &str, path: &Path, error: io::Error| {
+            let elsewhere = "choose a directory that this user may write to: --state DIR";
             Error::unavailable(format!("cannot {what} {}: {error}", path.display()))
-                .hint("choose a directory that this user may write to: --state DIR")
+                .hint(failed_storage(&error).unwrap_or(elsewhere))
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(state)
-            .map_err(|error| failed("make the state directory", state, error))?;
+        make(state).map_err(|error| failed("make the state directory", state, error))?;
         let path = state.join("lock");
         let mut file = OpenOptions::new()
             .read(true)
@@ -170,5 +197,14 @@ mod tests {
         );
         drop(first);
         StateLock::take(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_system_that_has_failed_is_to_be_repaired_and_not_left() {
+        for errno in [libc::EIO, libc::EROFS] {
+            let hint = failed_storage(&io::Error::from_raw_os_error(errno));
+            assert!(hint.is_some_and(|it| it.contains("do not begin with another")));
+        }
+        assert_eq!(failed_storage(&io::Error::from_raw_os_error(libc::EACCES)), None);
     }
 }

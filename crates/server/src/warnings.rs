@@ -42,7 +42,10 @@ impl Server {
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.planner.plan_warnings()?);
         warnings.extend(self.state_is_full());
-        warnings.extend(self.state_is_gone());
+        // One that has failed may not be looked at, either.
+        let gone = self.state_is_gone();
+        warnings.extend(gone.or_else(|| self.storage.state_refuses()));
+        warnings.extend(self.storage.state_is_without_disks(&disks));
         warnings.extend(self.storage.descriptors.warning(self.storage.without_client()));
         warnings.extend(self.log_is_lost());
         warnings.extend(Local::unknown().map(|why| {

@@ -73,6 +73,7 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Sqlite { source, .. } if is_damaged(source) => DAMAGED,
+            StoreError::Sqlite { source, .. } if is_failed(source) => FAILED,
             StoreError::Sqlite { .. } => {
                 "check that the state directory is writable and has free space"
             }
@@ -115,6 +116,18 @@ const DAMAGED: &str = "look at the kernel's log first: if the file system of the
     damaged, restore a backup of state.db, or begin with an empty state directory, add the \
     datastores and `sterna disk recover`: see \"A damaged state database\" in \
     docs/manual/files.md";
+
+/// What to do about storage that fails.
+const FAILED: &str = "look at the kernel's log: if the file system of the state directory has \
+    failed or is read-only, stop the daemon, repair and mount the file system, and start the \
+    daemon; else check that the state directory is writable and has free space";
+
+/// Whether the file cannot be read or written.
+fn is_failed(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode;
+    let failed = [ErrorCode::SystemIoFailure, ErrorCode::ReadOnly];
+    error.sqlite_error_code().is_some_and(|code| failed.contains(&code))
+}
 
 /// Whether the file itself is broken.
 fn is_damaged(error: &rusqlite::Error) -> bool {

@@ -199,8 +199,12 @@ impl Storage {
         found: &SpaceAnswer,
     ) -> Result<Datastore> {
         let record = handle.record();
-        let disks = self.store.disks()?;
-        let disks = disks.iter().filter(|disk| disk.datastore == record.name).count();
+        let all = self.store.disks()?;
+        let disks = all.iter().filter(|disk| disk.datastore == record.name).count();
+        // It answers whoever asks for its size, and its disks wait all the same.
+        let lack = matches!(record.location, Location::Nbd(_))
+            .then(|| self.lack_of(&record.name, &all))
+            .flatten();
         let space = found.as_ref().ok();
         Ok(Datastore {
             name: record.name.clone(),
@@ -216,7 +220,7 @@ impl Storage {
             capacity: space.map(|space| space.capacity),
             free: space.map(|space| space.free),
             disks: disks as u64,
-            problem: found.as_ref().err().cloned(),
+            problem: found.as_ref().err().cloned().or(lack),
             maintenance: handle.is_in_maintenance(),
         })
     }

@@ -238,7 +238,7 @@ impl DatastoreHandle {
 
     /// The answer to a question, which comes soon; if it does not, what waits for the
     /// datastore is seen to when it answers again.
-    pub(crate) fn answer_to<T: Send + 'static>(
+    pub fn answer_to<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {

@@ -40,6 +40,7 @@ mod rivals;
 mod sampler;
 #[cfg(test)]
 mod stage;
+pub mod state_directory;
 mod tracers;
 pub(crate) mod troubles;
 mod twins;
@@ -72,6 +73,7 @@ use self::placements::Placements;
 use self::places::DaemonPlaces;
 use self::rivals::Rivals;
 pub use self::sampler::sampling;
+use self::state_directory::StateDirectory;
 pub use self::user::DiskUser;
 
 /// Datastores and disks.
@@ -100,6 +102,8 @@ pub struct Storage {
     pub samples: Samples,
     /// Images that are looked at for changes by other programs.
     pub lookout: Lookout,
+    /// What was last seen of the state directory.
+    pub(crate) state_directory: StateDirectory,
     /// What disks are known by that fill their place.
     pub(crate) fingerprints: Fingerprints,
     /// Images that call themselves newer than disks that are served.
@@ -146,6 +150,7 @@ impl Storage {
             sockets: Mutex::default(),
             samples: Samples::default(),
             lookout: Lookout::new(),
+            state_directory: StateDirectory::default(),
             fingerprints: Fingerprints::default(),
             rivals: Rivals::default(),
             users: Users::default(),

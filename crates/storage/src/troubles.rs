@@ -6,6 +6,7 @@ use std::time::Duration;
 use sterna_api::Warning;
 use sterna_core::DiskId;
 use sterna_core::durability::Loss;
+use sterna_engine::datastore::Location;
 use sterna_engine::{Trouble, TroubleKind};
 use sterna_os::{Local, clock};
 use sterna_state::{DiskRecord, Step};
@@ -28,12 +29,62 @@ impl Storage {
         let tell = |(id, trouble): (DiskId, Trouble)| {
             let disk = of(id)?;
             let datastore = match trouble.kind {
+                TroubleKind::Forgot {
+                    why: Loss::ServerAway | Loss::WentBack, ..
+                } => self.server_of(disk, trouble.age).unwrap_or_default(),
                 TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
+                TroubleKind::Lacks { copy: true, .. } => self.moves_to(disk)?,
                 _ => disk.datastore.clone(),
             };
             Some(warning(&disk.name, &datastore, trouble))
         };
         known.filter_map(tell).collect()
+    }
+
+    /// The same of a loss that only a server makes. A daemon that has started since knows no
+    /// more when it happened; then it is the last server that the disk has left.
+    fn server_of(&self, disk: &DiskRecord, ago: Duration) -> Option<String> {
+        let is_server = |name: &String| {
+            let handle = self.handle(name);
+            handle.is_ok_and(|it| matches!(it.record().location, Location::Nbd(_)))
+        };
+        let moves = self.store.migrations().unwrap_or_default().into_iter();
+        let left = moves
+            .filter(|it| it.disk == disk.id && it.step == Step::Completed)
+            .map(|it| it.from.datastore)
+            .filter(is_server);
+        Some(self.was_on(disk, ago)).filter(is_server).or_else(|| left.last())
+    }
+
+    /// Where a disk is being moved to.
+    fn moves_to(&self, disk: &DiskRecord) -> Option<String> {
+        let mut moves = self.store.open_migrations().unwrap_or_default().into_iter();
+        moves.find(|it| it.disk == disk.id).map(|it| it.to.datastore)
+    }
+
+    /// What the export of a datastore can no longer do, so that disks or their copies there
+    /// wait.
+    pub(crate) fn lack_of(
+        &self,
+        datastore: &str,
+        disks: &[DiskRecord],
+    ) -> Option<String> {
+        let known = self.engine.troubles().unwrap_or_default().into_iter();
+        let lacks = known.filter_map(|(id, trouble)| match trouble.kind {
+            TroubleKind::Lacks { lack, copy } => Some((id, lack, copy)),
+            _ => None,
+        });
+        let here = |id, copy| {
+            let disk = disks.iter().find(|disk| disk.id == id)?;
+            match copy {
+                true => self.moves_to(disk),
+                false => Some(disk.datastore.clone()),
+            }
+        };
+        let lack = { lacks }
+            .find(|(id, _, copy)| here(*id, *copy).as_deref() == Some(datastore))
+            .map(|(_, lack, _)| lack)?;
+        Some(format!("the export {lack}; {}", lack.remedy()))
     }
 
     /// The datastore that a disk was on so long ago: the warning of a loss outlives moves.
@@ -92,6 +143,16 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
                  --keep-image`, then `sterna disk import`"
             ),
         ),
+        TroubleKind::Lacks { lack, copy } => (
+            format!(
+                "the export of datastore {datastore} {lack}; {} since {since}",
+                match copy {
+                    true => "the copy of the disk there waits",
+                    false => "requests wait",
+                }
+            ),
+            lack.remedy().into(),
+        ),
         TroubleKind::CannotFlush => (
             format!(
                 "since {since} no flush of the disk succeeds: a flush failed, and the \
@@ -132,9 +193,13 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
     Warning { about: format!("disk {name}"), message, hint }
 }
 
-/// What happened that may have lost writes, and where to look.
+/// What happened that may have lost writes, and where to look. The datastore has no name if
+/// it is not known which it was.
 fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
-    let server = format!("why the server of datastore {datastore} went away");
+    let server = match datastore {
+        "" => "in the log which server went away".to_owned(),
+        _ => format!("why the server of datastore {datastore} went away"),
+    };
     let daemon = "in the log why the daemon ended".to_owned();
     match why {
         Loss::ServerAway => (
@@ -144,7 +209,12 @@ fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
         Loss::WentBack => (
             "the NBD server of its image came back without writes that it had flushed, as \
              if an older state had been put back",
-            format!("which state of the image the server of datastore {datastore} has"),
+            match datastore {
+                "" => "in the log which server came back so".to_owned(),
+                _ => format!(
+                    "which state of the image the server of datastore {datastore} has"
+                ),
+            },
         ),
         Loss::FlushFailed => (
             "a flush of its image failed, and writes that no client had flushed may have \
@@ -181,6 +251,8 @@ fn since(age: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sterna_core::durability::Lack;
+
     use super::*;
 
     fn told(kind: TroubleKind) -> Warning {
@@ -215,6 +287,10 @@ mod tests {
         assert!(forgot.hint.contains("datastore far"), "{}", forgot.hint);
         let known = told(TroubleKind::Forgot { told: true, why });
         assert!(known.message.contains("a flush has failed since"), "{}", known.message);
+        for why in [Loss::ServerAway, Loss::WentBack] {
+            let (_, look) = super::forgot(why, "");
+            assert!(!look.contains("datastore"), "it is not known which: {look}");
+        }
         for why in [Loss::DaemonEnded, Loss::Unknown] {
             let ended = told(TroubleKind::Forgot { told: false, why });
             assert!(ended.message.contains("the daemon before this one ended"));
@@ -227,6 +303,12 @@ mod tests {
         let another = told(TroubleKind::AnotherExport);
         assert!(another.message.starts_with("another export answers at"));
         assert!(another.hint.contains("the bytes of db"), "{}", another.hint);
+        let lack = Lack::Writable;
+        let lacks = told(TroubleKind::Lacks { lack, copy: false });
+        let words = "the export of datastore far can no longer be written";
+        assert!(lacks.message.starts_with(words), "{}", lacks.message);
+        assert!(lacks.message.contains("requests wait since"), "{}", lacks.message);
+        assert_eq!(lacks.hint, "export it writable again");
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
         let fails = told(TroubleKind::FailsWrites { count: 3, errno: libc::EPERM });

@@ -326,6 +326,25 @@ fn a_move_that_was_cleaning_up_can_be_given_up_if_its_new_image_is_gone() {
 }
 
 #[test]
+fn a_move_of_the_backup_whose_copy_is_gone_says_so_and_can_be_cancelled() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    stage.disk("x", SIZE);
+    fill(&stage, "x", 'X');
+    let id = stage.daemon.migrate("x --to there --rate 4M");
+    stage.daemon.wait_for_bytes(id, 8 * MIB);
+    let backup = back_up(&mut stage);
+    stage.daemon.cancel(id);
+    restore(&mut stage, &backup);
+    let paused = stage.daemon.wait_for(id, "paused", seconds(30));
+    let reason = paused["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("datastore there has no image x.raw"), "{paused:#}");
+    let hint = paused["hint"].as_str().unwrap_or_default();
+    assert!(hint.starts_with("cancel the migration"), "{paused:#}");
+    stage.daemon.cancel(id);
+    reads(&stage, "x", 'X');
+}
+
+#[test]
 fn a_move_of_the_backup_does_not_overwrite_a_disk_that_has_got_its_place() {
     // The new disk has written all of it, or a part: the rest is what the copy has left.
     for (written, why) in [

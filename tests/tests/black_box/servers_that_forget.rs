@@ -313,3 +313,24 @@ fn a_server_is_found_however_its_address_is_spelled() {
     let tls = stage.daemon.sterna("datastore add secret nbds://host/x");
     tls.fails_with(&["TLS is not supported"]);
 }
+
+#[test]
+fn a_loss_is_the_server_s_also_after_the_disk_has_left_it_and_the_daemon_was_restarted() {
+    let Some(mut stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    nbdsh(&uri, "h.pwrite(b'x' * 4096, 0)");
+    server.lose_power();
+    until("the loss to be known", seconds(20), || {
+        (!warnings(&stage).is_empty()).then_some(())
+    });
+    let id = stage.daemon.migrate("d --to there");
+    stage.daemon.completed(id);
+    stage.daemon.kill();
+    stage.daemon.restart();
+    let told = until("the loss to be known again", seconds(20), || {
+        let status = stage.daemon.json("status").to_string();
+        status.contains("may have lost writes").then_some(status)
+    });
+    assert!(told.contains("why the server of datastore far went away"), "{told}");
+}

@@ -42,11 +42,13 @@
 mod account;
 mod cached;
 mod debts;
+mod lack;
 mod witness;
 
 pub use account::{Clients, Keeper, LONG_FLUSH, Legacy, Line, Loss, Past};
 pub use cached::Cached;
 pub use debts::{BACK, Debts};
+pub use lack::Lack;
 pub use witness::{
     BY_ACCIDENT, Content, Question, STRETCH, Standing, WITNESSES, Witnesses,
 };

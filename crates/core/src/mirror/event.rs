@@ -5,7 +5,7 @@
 //! by exactly one `Event`, whatever happens to the thing it started.
 
 use super::{Allowance, Doubt, PauseReason, Sectors};
-use crate::durability::Loss;
+use crate::durability::{Lack, Loss};
 use crate::{ByteRange, Nanos};
 
 /// The driver's name for a guest request, unique among those in flight.
@@ -49,6 +49,8 @@ pub enum Fault {
     Lost,
     /// Another export answers where the destination was.
     Another,
+    /// The destination's export can no longer do what the copy relies on.
+    Lacks(Lack),
 }
 
 /// What a job of the copier does with its range. All of them read the source
@@ -169,8 +171,9 @@ pub enum Event {
     /// The last way to the destination was lost, or one was found again. What it was
     /// asked to do waits meanwhile.
     DestinationInReach(bool),
-    /// Another export answers where the destination was, and is not used; or not any more.
-    DestinationIsAnother(bool),
+    /// What answers where the destination was is not used, for this reason; or there is no
+    /// such reason any more.
+    DestinationUnfit(Option<Fault>),
     /// The destination went away and came back, and may have lost what it had not
     /// been asked to make durable. That is copied again.
     DestinationForgot,

@@ -270,8 +270,7 @@ impl<M: RegionMap> Mirror<M> {
         let write = self.flights.oldest_destination().filter(|since| late(*since));
         let job = self.jobs.oldest().filter(|(since, _)| late(*since));
         if self.lost_at().is_some_and(|at| now >= at) {
-            let fault = if self.another { Fault::Another } else { Fault::Lost };
-            self.destination_failed(now, fault, out);
+            self.destination_failed(now, self.unfit.unwrap_or(Fault::Lost), out);
             return;
         }
         let reason = if write.is_some() || job.is_some_and(|(_, on_source)| !on_source) {

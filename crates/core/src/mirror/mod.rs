@@ -157,7 +157,7 @@ pub struct Mirror<M> {
     /// Since when the destination is out of reach, as far as that counts.
     out_of_reach: Option<Nanos>,
     /// Another export answers in its place.
-    another: bool,
+    unfit: Option<Fault>,
     /// When the destination is flushed next, if anything is unflushed.
     flush_at: Nanos,
     /// When the last event came: the map is stored on from then on.
@@ -187,7 +187,7 @@ impl<M: RegionMap> Mirror<M> {
             source_losses: SourceLosses::default(),
             guest_waits: false,
             out_of_reach: None,
-            another: false,
+            unfit: None,
             flush_at: now.plus(config.flush_every),
             seen: now,
         }
@@ -232,7 +232,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
-            Event::DestinationIsAnother(is) => self.another = is,
+            Event::DestinationUnfit(why) => self.unfit = why,
             Event::DestinationSkipped { id } => self.destination_skipped(now, id, out),
             Event::JobOnSource { job, is } => self.job_on_source(now, job, is),
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),

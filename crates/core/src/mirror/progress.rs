@@ -91,6 +91,9 @@ impl fmt::Display for PauseReason {
             PauseReason::Destination(Fault::Another) => {
                 write!(f, "another export answers at the destination's address")
             }
+            PauseReason::Destination(Fault::Lacks(lack)) => {
+                write!(f, "the destination's export {lack}")
+            }
             PauseReason::DestinationTimedOut(after) => {
                 write!(f, "the destination has not answered for {after}")
             }

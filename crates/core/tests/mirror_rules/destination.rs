@@ -1,7 +1,7 @@
 //! Destinations that fail, hang, go away or forget.
 
 use sterna_core::Nanos;
-use sterna_core::durability::Loss;
+use sterna_core::durability::{Lack, Loss};
 use sterna_core::mirror::{
     Action, Commit, Control, Event, Fault, JobKind, Notice, PauseReason, Phase,
     RequestId, Stored,
@@ -80,13 +80,15 @@ fn a_destination_out_of_reach_is_lost_after_two_seconds_and_not_before() {
 }
 
 #[test]
-fn a_destination_in_whose_place_another_export_answers_pauses_with_that_reason() {
-    let mut bench = Bench::almost_done();
-    bench.tell(Event::DestinationInReach(false));
-    bench.tell(Event::DestinationIsAnother(true));
-    bench.after(Nanos::from_secs(2)).tell(Event::Tick);
-    let another = Phase::Paused(PauseReason::Destination(Fault::Another));
-    assert_eq!(bench.mirror.progress().phase, another);
+fn a_destination_in_whose_place_something_unfit_answers_pauses_with_that_reason() {
+    for fault in [Fault::Another, Fault::Lacks(Lack::Writable)] {
+        let mut bench = Bench::almost_done();
+        bench.tell(Event::DestinationInReach(false));
+        bench.tell(Event::DestinationUnfit(Some(fault)));
+        bench.after(Nanos::from_secs(2)).tell(Event::Tick);
+        let paused = Phase::Paused(PauseReason::Destination(fault));
+        assert_eq!(bench.mirror.progress().phase, paused);
+    }
 }
 
 #[test]

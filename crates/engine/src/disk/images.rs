@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sterna_core::durability::Loss;
+use sterna_core::Nanos;
+use sterna_core::durability::{Lack, Loss};
+use sterna_core::mirror::Fault;
 use sterna_core::qos::{Cost, Pool};
 
 use super::Core;
@@ -200,9 +202,22 @@ impl Core {
         held.image.is_in_reach().then_some(reach)
     }
 
-    /// Whether another export answers where an image was.
-    pub(crate) fn is_another(&self, number: u16) -> bool {
-        self.image(number).is_some_and(|image| image.another_since().is_some())
+    /// Why what answers where an image was is not used.
+    pub(crate) fn unfit(&self, number: u16) -> Option<Fault> {
+        let image = self.image(number)?;
+        let lacks = image.lacks().map(|(_, lack)| Fault::Lacks(lack));
+        image.another_since().map(|_| Fault::Another).or(lacks)
+    }
+
+    /// What the images cannot do without any more that nobody reaches for this reason, since
+    /// when, and of each whether it is the copy that a move makes.
+    pub(super) fn lacks(&self) -> impl Iterator<Item = (Nanos, Lack, bool)> {
+        let open = self.images.iter().filter(|held| !held.closing);
+        let away = open.filter(|held| !held.image.is_in_reach());
+        away.filter_map(|held| {
+            let (since, lack) = held.image.lacks()?;
+            Some((since, lack, held.number != self.current))
+        })
     }
 
     /// Whether there is a way to an image.

@@ -204,7 +204,12 @@ impl Core {
             kind: TroubleKind::AnotherExport,
             age: now.since(since).into(),
         });
+        let lacks = self.lacks().map(move |(since, lack, copy)| Trouble {
+            kind: TroubleKind::Lacks { lack, copy },
+            age: now.since(since).into(),
+        });
         let failures = self.failures.trouble(now);
-        self.promise.troubles(now).chain(another).chain(waits).chain(failures)
+        let all = self.promise.troubles(now).chain(another).chain(lacks);
+        all.chain(waits).chain(failures)
     }
 }

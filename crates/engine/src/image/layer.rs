@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sterna_core::durability::{Keeper, Loss};
+use sterna_core::durability::{Keeper, Lack, Loss};
 use sterna_core::{DiskId, Nanos};
 
 use super::{
@@ -180,6 +180,10 @@ impl<L: Layer> Image for Under<L> {
 
     fn another_since(&self) -> Option<Nanos> {
         self.inner.another_since()
+    }
+
+    fn lacks(&self) -> Option<(Nanos, Lack)> {
+        self.inner.lacks()
     }
 
     fn memory(&self) -> Option<Memory> {

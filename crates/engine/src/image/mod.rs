@@ -41,7 +41,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_core::durability::{Keeper, Loss};
+use sterna_core::durability::{Keeper, Lack, Loss};
 use sterna_core::qos::Cost;
 use sterna_core::{ByteRange, DiskId, Nanos};
 
@@ -321,6 +321,12 @@ pub(crate) trait Image {
 
     /// Since when another export answers where the image was. It is not used.
     fn another_since(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Since when the export that the image is on lacks what the image relies on, and what
+    /// that is. It is not used.
+    fn lacks(&self) -> Option<(Nanos, Lack)> {
         None
     }
 

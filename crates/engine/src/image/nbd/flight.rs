@@ -19,8 +19,8 @@ const WINDOW: u32 = 8;
 /// busy with it for about a second.
 const ZERO_STEP: u64 = 128 << 20;
 
-/// What the server can do, as it said when the image was opened.
-#[derive(Clone, Copy, Debug)]
+/// What the server can do, as it said when the image was opened, or less (`adapting`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abilities {
     pub(super) size: u64,
     pub(super) flags: TransmissionFlags,
@@ -45,34 +45,6 @@ impl Abilities {
     pub(super) fn has(&self, flag: TransmissionFlags) -> bool {
         self.flags.has(flag)
     }
-
-    /// What is missing in `now` that was there before.
-    pub(super) fn lost_in(&self, now: &Abilities) -> Option<String> {
-        use TransmissionFlags as F;
-        if now.size < self.size {
-            return Some(format!("it shrank from {} to {} bytes", self.size, now.size));
-        }
-        if now.has(F::READ_ONLY) {
-            return Some("it is read-only now".into());
-        }
-        // A flush on one connection must still cover all of them, and so on.
-        let relied_on = F::SEND_FLUSH
-            | F::SEND_FUA
-            | F::SEND_WRITE_ZEROES
-            | F::SEND_FAST_ZERO
-            | F::SEND_CACHE
-            | F::CAN_MULTI_CONN;
-        let missing = self.flags.bits() & relied_on.bits() & !now.flags.bits();
-        if missing != 0 || (self.allocation && !now.allocation) {
-            return Some(format!("it lost abilities (flags {missing:#x})"));
-        }
-        (now.maximum < self.maximum).then(|| {
-            format!(
-                "it accepts {} bytes at once, and accepted {} before",
-                now.maximum, self.maximum
-            )
-        })
-    }
 }
 
 /// An operation under way.
@@ -82,6 +54,8 @@ pub(super) struct Flight {
     pub(super) began: Nanos,
     /// Bytes of it that were cut into requests.
     cut: u64,
+    /// Stretches of these that are to be cut anew: where each begins and ends.
+    again: Vec<(u64, u64)>,
     /// Requests that are under way or wait to be sent.
     pub(super) parts: u32,
     /// The flush that it is, or that is behind a write that must be durable.
@@ -101,6 +75,7 @@ impl Flight {
             op,
             began,
             cut: 0,
+            again: Vec::new(),
             parts: 0,
             flushing: None,
             covers: 0,
@@ -116,56 +91,95 @@ impl Flight {
         if self.error.is_some() || self.parts >= WINDOW {
             return None;
         }
-        let (at, maximum) = (self.cut, u64::from(able.maximum));
+        let ((at, end), maximum) = (self.stretch(), u64::from(able.maximum));
         // No step is longer than 32 bits can say.
-        let step = |len: u64, step: u64| (len - at).min(step) as u32;
+        let step = |step: u64| (end - at).min(step) as u32;
         let fua_flag = able.has(F::SEND_FUA);
         let request = match &self.op {
+            _ if at >= end => None,
             // One after the other: their bytes arrive in one buffer.
-            ImageOp::Read { buf, .. } if at < buf.len() as u64 && self.parts > 0 => {
-                return None;
-            }
-            ImageOp::Read { offset, buf } if at < buf.len() as u64 => {
-                let len = step(buf.len() as u64, maximum);
+            ImageOp::Read { .. } if self.parts > 0 => None,
+            ImageOp::Read { offset, buf } => {
+                let len = step(maximum);
                 let part = buf.part(at as usize, len as usize);
                 let command = Command::Read { offset: offset + at, len, df: false };
                 Some((command, Some(part), len))
             }
-            ImageOp::Write { offset, buf, fua } if at < buf.len() as u64 => {
-                let len = step(buf.len() as u64, maximum);
+            ImageOp::Write { offset, buf, fua } => {
+                let len = step(maximum);
                 let part = buf.part(at as usize, len as usize);
                 let (offset, fua) = (offset + at, *fua && fua_flag);
                 Some((Command::Write { offset, len, fua }, Some(part), len))
             }
-            ImageOp::Zero { offset, len, unmap, fua, fast } if at < *len => {
+            ImageOp::Zero { offset, unmap, fua, fast, .. } => {
                 let (offset, fua) = (offset + at, *fua && fua_flag);
                 if able.has(F::SEND_WRITE_ZEROES) {
-                    let len = step(*len, ZERO_STEP);
-                    let (no_hole, fast_zero) = (!unmap, *fast);
+                    let len = step(ZERO_STEP);
+                    // One that had begun may be slow after all.
+                    let fast_zero = *fast && able.has(F::SEND_FAST_ZERO);
+                    let no_hole = !unmap;
                     let command =
                         Command::WriteZeroes { offset, len, fua, no_hole, fast_zero };
                     Some((command, None, len))
                 } else {
-                    let len = step(*len, maximum.min(zeroes.len() as u64));
+                    let len = step(maximum.min(zeroes.len() as u64));
                     let part = zeroes.part(0, len as usize);
                     Some((Command::Write { offset, len, fua }, Some(part), len))
                 }
             }
-            ImageOp::Extents { offset, len, limit } if at == 0 => {
-                let len = step(*len, u64::from(u32::MAX - (super::MIN_BLOCK_MAX - 1)));
+            ImageOp::Extents { offset, len, limit } => {
+                let most = u64::from(u32::MAX - (super::MIN_BLOCK_MAX - 1));
                 let (offset, req_one) = (*offset, *limit == 1);
+                let len = (*len).min(most) as u32;
                 Some((Command::BlockStatus { offset, len, req_one }, None, 1))
             }
-            ImageOp::Cache { offset, len } if at < *len => {
-                let len = step(*len, ZERO_STEP);
+            ImageOp::Cache { offset, .. } => {
+                let len = step(ZERO_STEP);
                 Some((Command::Cache { offset: offset + at, len }, None, len))
             }
             _ => None,
         };
         let (command, buf, len) = request?;
-        self.cut += u64::from(len);
+        self.has_cut(len);
         self.parts += 1;
         Some((command, buf))
+    }
+
+    /// What is to be cut next: from where to where.
+    fn stretch(&self) -> (u64, u64) {
+        let all = match &self.op {
+            ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.len() as u64,
+            ImageOp::Zero { len, .. } | ImageOp::Cache { len, .. } => *len,
+            // One question.
+            ImageOp::Extents { .. } => 1,
+            _ => 0,
+        };
+        self.again.last().copied().unwrap_or((self.cut, all))
+    }
+
+    fn has_cut(&mut self, len: u32) {
+        let Some((at, end)) = self.again.last_mut() else {
+            self.cut += u64::from(len);
+            return;
+        };
+        *at += u64::from(len);
+        if at >= end {
+            self.again.pop();
+        }
+    }
+
+    /// A request of it is not sent as it was cut: its bytes are to be cut anew.
+    pub(super) fn cut_again(&mut self, command: &Command) {
+        let start = match self.op {
+            ImageOp::Read { offset, .. }
+            | ImageOp::Write { offset, .. }
+            | ImageOp::Zero { offset, .. } => offset,
+            _ => return,
+        };
+        let Some((offset, len)) = command.range() else { return };
+        let at = offset - start;
+        self.again.push((at, at + u64::from(len)));
+        self.parts -= 1;
     }
 
     /// Whether the operation ends with a flush: it is one, or it must be durable and the

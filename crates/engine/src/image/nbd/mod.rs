@@ -9,13 +9,14 @@
 //! **A lost connection is not an error.** It is opened anew, with growing pauses
 //! ([`RETRY_MIN`] to [`RETRY_MAX`]), for as long as it takes, and what was not
 //! answered is sent again; the disk sees a slow answer.
-//! The server must still be what it was: not smaller, with all the abilities that are
-//! relied on, and the same export with the bytes that must be there: each new connection
-//! is examined first ([`examine`], [`known`]). Another export is not used, and what is
-//! behind the address is looked at again and again. An older state of the same one is
-//! used, and is told (`has_gone_back`). Who does not want to wait calls `abort`; who wants
-//! to know is told when the last connection is lost and when there is one again
-//! (`is_in_reach`).
+//! The server must still be what it was: not smaller, with the abilities that the image
+//! relies on, and the same export with the bytes that must be there: each new connection
+//! is examined first ([`examine`], [`known`]). Another export is not used, nor is one that
+//! lacks something, and what is behind the address is looked at again and again. An older
+//! state of the same one is used, and is told (`has_gone_back`); abilities that are a
+//! convenience are done without from then on ([`adapting`]). Who does not want to wait calls
+//! `abort`; who wants to know is told when the last connection is lost and when there is
+//! one again (`is_in_reach`).
 //!
 //! **Failure cases.** An error of the server is the answer to the operation. A
 //! server that breaks the protocol loses its connection and gets the requests
@@ -49,6 +50,7 @@
 //! queues are bounded by what the disk has in flight: a few requests for each
 //! operation.
 
+mod adapting;
 pub(crate) mod connect;
 mod examine;
 mod flight;
@@ -66,7 +68,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sterna_core::durability::{Durability, Loss, Witnesses};
+use sterna_core::durability::{Durability, Lack, Loss, Witnesses};
 use sterna_core::{ByteRange, DiskId, Nanos};
 use sterna_nbd::{TransmissionFlags, Uri};
 
@@ -156,6 +158,10 @@ struct NbdImage {
     looks: Looks,
     /// Since when another export answers.
     another: Option<Nanos>,
+    /// Since when the export lacks what the image relies on.
+    lack: Option<(Nanos, Lack)>,
+    /// Why the last attempt to connect failed, as the log says it.
+    complaint: Option<String>,
     /// The server came back in an older state, since this was last asked.
     gone_back: bool,
     /// Nobody wants a new connection any more.
@@ -208,6 +214,8 @@ impl NbdImage {
             witnesses,
             looks: Looks::default(),
             another: None,
+            lack: None,
+            complaint: None,
             gone_back: false,
             over: Arc::default(),
             closing: false,
@@ -264,7 +272,8 @@ impl NbdImage {
         link.fd = Some(Fd::from(std::os::fd::OwnedFd::from(connected.stream)));
         link.outstanding = 0;
         link.proven = true;
-        self.another = None;
+        (self.another, self.lack, self.complaint) = (None, None, None);
+        self.adapt(cx, &session);
         self.durability.came_up(at);
         if std::mem::take(&mut self.inherits) {
             let sent = self.durability.sent();
@@ -293,6 +302,10 @@ impl Image for NbdImage {
 
     fn another_since(&self) -> Option<Nanos> {
         self.another
+    }
+
+    fn lacks(&self) -> Option<(Nanos, Lack)> {
+        self.lack
     }
 
     fn memory(&self) -> Option<Memory> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sterna_core::Nanos;
 use sterna_core::durability::{Loss, Standing};
 
-use super::connect::{Connected, connect};
+use super::connect::connect;
 use super::examine::{Examined, examine};
-use super::flight::{self, Abilities};
+use super::flight;
 use super::link::{Outcome, State};
 use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
 use crate::image::{Cx, Image, token};
@@ -95,6 +95,7 @@ impl NbdImage {
         for key in over.into_iter().chain(own) {
             self.finish(cx, key);
         }
+        self.recut(cx);
     }
 
     /// Whether a request of a lost connection is not sent again.
@@ -184,11 +185,12 @@ impl NbdImage {
             Some(Err(error)) => error.to_string(),
             None => "cannot start a helper thread".into(),
         };
-        // Once for each loss, not once a second.
-        if attempts == 1 {
-            tracing::warn!(uri = %self.uri, connection = at, reason, "cannot connect");
-        } else {
+        // Once for each reason, not once a second.
+        if self.complaint.as_ref() == Some(&reason) {
             tracing::debug!(uri = %self.uri, connection = at, attempts, reason, "cannot connect");
+        } else {
+            tracing::warn!(uri = %self.uri, connection = at, reason, "cannot connect");
+            self.complaint = Some(reason);
         }
         self.retry_later(cx, at);
     }
@@ -199,9 +201,11 @@ impl NbdImage {
         cx: &mut Cx,
         examined: &Examined,
     ) -> Result<Standing, String> {
-        if let Some(reason) = self.unfit(&examined.connected) {
-            return Err(reason);
+        if let Some(lack) = self.lack_of(&examined.connected.negotiated.session) {
+            self.comes_with(cx, lack);
+            return Err(format!("the export {lack}"));
         }
+        self.lack = None;
         // The others were lost while this one was made.
         if self.needs_voucher() && examined.vouched.is_none() {
             return Err("nobody was asked what it leads to".into());
@@ -210,16 +214,6 @@ impl NbdImage {
             self.is_another(cx, &reason);
             format!("another export answers: {reason}")
         })
-    }
-
-    /// Why the server cannot be used in the place of the one that was opened.
-    fn unfit(&self, connected: &Connected) -> Option<String> {
-        let session = &connected.negotiated.session;
-        if session.block_sizes.minimum() > self.min_block {
-            return Some("the server wants larger blocks than before".into());
-        }
-        let lost = self.able.lost_in(&Abilities::of(session))?;
-        Some(format!("the export has changed: {lost}"))
     }
 
     /// When closing and nothing is under way: ends the connections, politely.

@@ -118,7 +118,7 @@ impl MirrorDriver {
         let doubt = self.away.doubt(found);
         self.away.origin = found.origin;
         self.tell(core, cx, Event::Doubted(doubt));
-        self.tell(core, cx, Event::DestinationIsAnother(false));
+        self.tell(core, cx, Event::DestinationUnfit(None));
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));
         self.mirror.map().note_destination(found.origin);

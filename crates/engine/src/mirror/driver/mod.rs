@@ -392,8 +392,8 @@ impl MirrorDriver {
         if core.has_gone_back(cx, self.destination) {
             self.tell(core, cx, Event::Doubted(Doubt::Everything));
         }
-        let is = core.is_another(self.destination);
-        self.tell(core, cx, Event::DestinationIsAnother(is));
+        let unfit = core.unfit(self.destination);
+        self.tell(core, cx, Event::DestinationUnfit(unfit));
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));
     }

@@ -2,6 +2,7 @@
 
 mod another;
 mod hostile;
+mod lacking;
 mod restart;
 mod rig;
 
