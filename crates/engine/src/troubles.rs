@@ -28,6 +28,9 @@ pub enum TroubleKind {
     /// A flush of its image failed for which there is no second try; none is acknowledged
     /// any more.
     CannotFlush,
+    /// Whether it has unflushed writes could not be noted for the next daemon yet. The age is
+    /// that of its image.
+    Unkept,
     /// Its image has failed writes, and its clients were told so. The age is that of the last.
     FailsWrites {
         /// How many since the disk is served.

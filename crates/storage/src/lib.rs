@@ -40,9 +40,11 @@ mod rivals;
 mod sampler;
 #[cfg(test)]
 mod stage;
+mod state_room;
 mod tracers;
 pub(crate) mod troubles;
 mod twins;
+mod unfinished;
 mod user;
 mod vouching;
 
@@ -72,6 +74,8 @@ use self::placements::Placements;
 use self::places::DaemonPlaces;
 use self::rivals::Rivals;
 pub use self::sampler::sampling;
+pub use self::state_room::completing_accounts;
+pub use self::unfinished::clearing_unfinished;
 pub use self::user::DiskUser;
 
 /// Datastores and disks.

@@ -10,6 +10,8 @@ use sterna_engine::sidecar::{Role, SidecarError};
 use sterna_os::descriptors::HINT;
 use sterna_os::is_no_room;
 
+use crate::unfinished::FIRST;
+
 /// An error of the datastore `name`, for the API.
 pub(crate) fn refusal(name: &str, error: &DatastoreError) -> Error {
     let message = match unreadable(error) {
@@ -128,6 +130,12 @@ fn hint(error: &DatastoreError) -> &'static str {
         DatastoreError::Occupied { role: Role::Active, .. } => {
             "choose another place: that disk is in use, perhaps by this daemon, and the \
              place may be the disk's own under another name"
+        }
+        DatastoreError::Occupied { role: Role::Partial, generation: FIRST, .. } => {
+            "a disk was being created or adopted there, and that was not finished: if a \
+             daemon still does it, choose another place; if it was killed, its next start \
+             removes the image within seconds; if its state is lost, overwrite the last \
+             8 KiB of the place with zeroes"
         }
         DatastoreError::Occupied { .. } => {
             "remove that image first, or choose another place"

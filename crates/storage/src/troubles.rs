@@ -1,6 +1,8 @@
 //! What disks cannot tell their clients, told to people.
 
+use std::fmt::Display;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use sterna_api::Warning;
@@ -31,7 +33,7 @@ impl Storage {
                 TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
                 _ => disk.datastore.clone(),
             };
-            Some(warning(&disk.name, &datastore, trouble))
+            Some(warning(&disk.name, &datastore, &self.places.state, trouble))
         };
         known.filter_map(tell).collect()
     }
@@ -67,7 +69,7 @@ fn without_thread(kinds: usize) -> Option<Warning> {
     })
 }
 
-fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
+fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warning {
     let since = since(trouble.age);
     let (message, hint) = match trouble.kind {
         TroubleKind::Forgot { told, why } => {
@@ -102,6 +104,7 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
                  this datastore, restart the daemon and check the disk's file systems"
             ),
         ),
+        TroubleKind::Unkept => unkept(name, &state.display()),
         TroubleKind::FailsWrites { count, errno } => (
             format!(
                 "{} of the disk failed on datastore {datastore}, the last on {since}: {}; \
@@ -130,6 +133,21 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
         ),
     };
     Warning { about: format!("disk {name}"), message, hint }
+}
+
+/// It is not kept whether a disk has unflushed writes.
+fn unkept(name: &str, state: &dyn Display) -> (String, String) {
+    (
+        format!(
+            "Sterna cannot note in {state} that the disk has unflushed writes: if the \
+             daemon is killed, and the storage then loses such writes, clients are not told"
+        ),
+        format!(
+            "make room in {state} (`df`, `df --inodes`), and in /dev/shm; the daemon's log \
+             names the error. Sterna tries again every few seconds. Until then, if the \
+             daemon is killed, check the file systems and databases on {name}"
+        ),
+    )
 }
 
 /// What happened that may have lost writes, and where to look.
@@ -184,7 +202,12 @@ mod tests {
     use super::*;
 
     fn told(kind: TroubleKind) -> Warning {
-        warning("db", "far", Trouble { kind, age: Duration::from_secs(3) })
+        warning(
+            "db",
+            "far",
+            Path::new("/state"),
+            Trouble { kind, age: Duration::from_secs(3) },
+        )
     }
 
     #[test]
@@ -233,6 +256,9 @@ mod tests {
         let words = "3 writes of the disk failed on datastore far, the last on ";
         assert!(fails.message.starts_with(words), "{}", fails.message);
         assert!(fails.message.contains("not permitted"), "{}", fails.message);
+        let unkept = told(TroubleKind::Unkept);
+        assert!(unkept.message.contains("cannot note in /state"), "{}", unkept.message);
+        assert!(unkept.hint.contains("make room in /state"), "{}", unkept.hint);
         let waits = told(TroubleKind::Waits { requests: 1 });
         assert!(waits.message.starts_with("a request waits since "), "{}", waits.message);
     }

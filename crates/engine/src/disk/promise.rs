@@ -83,6 +83,11 @@ impl Promise {
         self.note(now);
     }
 
+    /// Whether there is a place for that.
+    pub(super) fn is_kept(&self) -> bool {
+        self.keep.is_some()
+    }
+
     /// Whether clients will have lost writes if a commit that is under way becomes durable.
     /// They are told when it has; or by the next daemon, if this one is killed meanwhile.
     pub(super) fn foresees(&mut self, now: Nanos, loss: Option<Loss>) {

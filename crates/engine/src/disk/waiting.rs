@@ -204,7 +204,12 @@ impl Core {
             kind: TroubleKind::AnotherExport,
             age: now.since(since).into(),
         });
+        let unkept = self.without_account().map(|since| Trouble {
+            kind: TroubleKind::Unkept,
+            age: now.since(since).into(),
+        });
         let failures = self.failures.trouble(now);
-        self.promise.troubles(now).chain(another).chain(waits).chain(failures)
+        let promise = self.promise.troubles(now);
+        promise.chain(unkept).chain(another).chain(waits).chain(failures)
     }
 }

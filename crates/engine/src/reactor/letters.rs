@@ -11,6 +11,7 @@ use crate::io::{Op, Owner, Token};
 use crate::stats::DiskWindow;
 use crate::troubles::Trouble;
 use sterna_core::DiskId;
+use sterna_core::durability::Keeper;
 
 impl Reactor {
     pub(super) fn watch_mailbox(&mut self) {
@@ -76,6 +77,15 @@ impl Reactor {
         let all = disks.flat_map(|(_, disk)| {
             let troubles = disk.core.troubles(self.cx.now);
             troubles.map(|trouble| (disk.core.id, trouble))
+        });
+        all.collect()
+    }
+
+    /// The images without a line in their disk's account.
+    pub(crate) fn without_line(&self) -> Vec<(DiskId, u16, Keeper)> {
+        let all = self.disks.iter().flat_map(|(_, disk)| {
+            let lacking = disk.core.without_line();
+            lacking.map(|(image, keeper)| (disk.core.id, image, keeper))
         });
         all.collect()
     }
