@@ -77,6 +77,9 @@ fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
     lost.then(|| (place.as_str(), source.to_string()))
 }
 
+/// What to do where nothing fits any more.
+const ROOM: &str = "free some space, or choose another datastore";
+
 /// What to do about a quota.
 const QUOTA: &str = "raise the quota there, delete files that count against it, or \
                      choose a thin image or another datastore";
@@ -84,7 +87,7 @@ const QUOTA: &str = "raise the quota there, delete files that count against it, 
 fn code(error: &DatastoreError) -> ErrorCode {
     use DatastoreError as E;
     match error {
-        E::Full { .. } | E::Quota { .. } => ErrorCode::NoSpace,
+        E::Full { .. } | E::NoFiles { .. } | E::Quota { .. } => ErrorCode::NoSpace,
         E::Io { source, .. }
         | E::Sidecar { source: SidecarError::Io { source, .. }, .. }
             if is_no_room(source) =>
@@ -116,6 +119,9 @@ fn hint(error: &DatastoreError) -> &'static str {
     match error {
         DatastoreError::Full { .. } => {
             "free some space, or choose a thin image or another datastore"
+        }
+        DatastoreError::NoFiles { .. } => {
+            "remove files there (`df --inodes`), or choose another datastore"
         }
         DatastoreError::Quota { .. } => QUOTA,
         DatastoreError::NoPromise { .. } => {
@@ -159,9 +165,14 @@ fn hint(error: &DatastoreError) -> &'static str {
                  datastore, or raise the limit and restart the daemon"
             }
             ErrorKind::QuotaExceeded => QUOTA,
-            ErrorKind::StorageFull => "free some space, or choose another datastore",
+            ErrorKind::StorageFull => ROOM,
             _ => "find the storage problem in the kernel's log",
         },
+        DatastoreError::Sidecar { source: SidecarError::Io { source, .. }, .. }
+            if is_no_room(source) =>
+        {
+            ROOM
+        }
         error if unreadable(error).is_some() => {
             "if it holds a disk, import it with `sterna disk import`"
         }
