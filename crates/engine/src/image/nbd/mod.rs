@@ -75,6 +75,7 @@ use super::{Cx, Done, Image, ImageInfo, ImageOp, LEAVING, Ticket, token};
 use crate::account::Line;
 use crate::buffer::Slice;
 use crate::io::{Completion, Crew, Errno, Fd, ImageId, Op};
+use crate::seldom::Seldom;
 use crate::sidecar::Identity;
 use crate::slab::Slab;
 use crate::timer::Alarm;
@@ -160,6 +161,7 @@ struct NbdImage {
     gone_back: bool,
     /// Nobody wants a new connection any more.
     over: Arc<AtomicBool>,
+    failed_flushes: Seldom,
 }
 
 impl NbdImage {
@@ -210,6 +212,7 @@ impl NbdImage {
             another: None,
             gone_back: false,
             over: Arc::default(),
+            failed_flushes: Seldom::default(),
             closing: false,
         };
         // What was opened is not known to be what was there before.
