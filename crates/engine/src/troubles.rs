@@ -33,10 +33,17 @@ pub enum TroubleKind {
     Unkept,
     /// Its image has failed writes, and its clients were told so. The age is that of the last.
     FailsWrites {
-        /// How many since the disk is served.
+        /// How many of that image since the disk is served.
         count: u64,
         /// The error of the last one.
         errno: i32,
+        /// The disk has left that image since then.
+        has_moved: bool,
+    },
+    /// Clients do not read what they are answered. The age is that of the longest.
+    Unread {
+        /// How many.
+        clients: usize,
     },
     /// Requests wait for an earlier write of another client, which does not end.
     Waits {

@@ -30,7 +30,10 @@ impl Storage {
         let tell = |(id, trouble): (DiskId, Trouble)| {
             let disk = of(id)?;
             let datastore = match trouble.kind {
-                TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
+                TroubleKind::Forgot { .. }
+                | TroubleKind::FailsWrites { has_moved: true, .. } => {
+                    self.was_on(disk, trouble.age)
+                }
                 _ => disk.datastore.clone(),
             };
             Some(warning(&disk.name, &datastore, &self.places.state, trouble))
@@ -105,7 +108,7 @@ fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warni
             ),
         ),
         TroubleKind::Unkept => unkept(name, &state.display()),
-        TroubleKind::FailsWrites { count, errno } => (
+        TroubleKind::FailsWrites { count, errno, .. } => (
             format!(
                 "{} of the disk failed on datastore {datastore}, the last on {since}: {}; \
                  its clients were told",
@@ -118,6 +121,20 @@ fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warni
             format!(
                 "check datastore {datastore} and the kernel's log, then the file systems \
                  and databases on {name}"
+            ),
+        ),
+        TroubleKind::Unread { clients } => (
+            format!(
+                "{} since {since}: its requests wait for that, and not for datastore \
+                 {datastore}",
+                match clients {
+                    1 => "a client reads no answers".to_owned(),
+                    many => format!("{many} clients read no answers"),
+                }
+            ),
+            format!(
+                "look at the programs that use {name}: a QEMU, or what passes its requests \
+                 on, is stopped or hangs"
             ),
         ),
         TroubleKind::Waits { requests } => (
@@ -252,13 +269,20 @@ mod tests {
         assert!(another.hint.contains("the bytes of db"), "{}", another.hint);
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
-        let fails = told(TroubleKind::FailsWrites { count: 3, errno: libc::EPERM });
+        let fails = told(TroubleKind::FailsWrites {
+            count: 3,
+            errno: libc::EPERM,
+            has_moved: false,
+        });
         let words = "3 writes of the disk failed on datastore far, the last on ";
         assert!(fails.message.starts_with(words), "{}", fails.message);
         assert!(fails.message.contains("not permitted"), "{}", fails.message);
         let unkept = told(TroubleKind::Unkept);
         assert!(unkept.message.contains("cannot note in /state"), "{}", unkept.message);
         assert!(unkept.hint.contains("make room in /state"), "{}", unkept.hint);
+        let unread = told(TroubleKind::Unread { clients: 1 });
+        let words = "a client reads no answers since ";
+        assert!(unread.message.starts_with(words), "{}", unread.message);
         let waits = told(TroubleKind::Waits { requests: 1 });
         assert!(waits.message.starts_with("a request waits since "), "{}", waits.message);
     }

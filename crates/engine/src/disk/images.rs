@@ -65,11 +65,12 @@ impl Core {
     /// datastore from now on.
     pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
         self.current = image;
-        let Core { images, promise, .. } = self;
+        let Core { images, promise, failures, .. } = self;
         let Some(held) = images.iter_mut().find(|held| held.number == image) else {
             return;
         };
         promise.moved();
+        failures.moved();
         // What failed while it was a copy was written anew.
         let _ = held.image.has_lost();
         let flow = cx.qos.add_guest(&held.pool, &self.class);
