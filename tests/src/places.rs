@@ -251,6 +251,14 @@ impl TinyFs {
         path
     }
 
+    /// Makes files until there is no inode for another one; gives them.
+    #[track_caller]
+    pub fn use_up_inodes(&self) -> Vec<PathBuf> {
+        let files = (0..).map(|number| self.mount.join(format!("file-{number}")));
+        let made = files.take_while(|path| std::fs::File::create(path).is_ok());
+        made.collect()
+    }
+
     /// Takes its free space to the last block; gives the file that does.
     #[track_caller]
     pub fn fill_up(&self) -> PathBuf {

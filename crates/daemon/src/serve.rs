@@ -247,7 +247,9 @@ impl Running {
         if has_gone {
             tracing::info!("stopped");
         } else {
-            tracing::warn!("some storage hangs: stopped without waiting for it");
+            tracing::warn!(
+                "some storage has not answered in time: stopped without waiting for it"
+            );
         }
     }
 }
@@ -265,7 +267,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 20] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 22] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
@@ -273,6 +275,8 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 20] {
         retry::retrying(daemon),
         lookout::looking(storage),
         state_directory::looking(storage),
+        sterna_storage::completing_accounts(storage),
+        sterna_storage::clearing_unfinished(storage),
         sterna_storage::taking_fingerprints(storage),
         copies::looking(moves),
         hours::recording(storage),
@@ -339,7 +343,7 @@ fn make_directories(state: &Path) -> Result<()> {
     // What is made there from now on is overwritten in place, where that has to be asked
     // for; where it cannot be had, what fails for want of room says so.
     let _ = File::open(state).and_then(|directory| place::keep_in_place(&directory));
-    for name in ["maps", "sidecars", "commits", "accounts"] {
+    for name in ["maps", "sidecars", "commits", "accounts", "unfinished"] {
         make_directory(&state.join(name))?;
     }
     Ok(())

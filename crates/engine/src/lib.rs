@@ -43,6 +43,7 @@ pub mod place;
 mod plain;
 mod qos;
 mod reactor;
+mod seldom;
 pub mod sidecar;
 mod slab;
 mod stats;

@@ -35,12 +35,22 @@ pub enum TroubleKind {
     /// A flush of its image failed for which there is no second try; none is acknowledged
     /// any more.
     CannotFlush,
+    /// Whether it has unflushed writes could not be noted for the next daemon yet. The age is
+    /// that of its image.
+    Unkept,
     /// Its image has failed writes, and its clients were told so. The age is that of the last.
     FailsWrites {
-        /// How many since the disk is served.
+        /// How many of that image since the disk is served.
         count: u64,
         /// The error of the last one.
         errno: i32,
+        /// The disk has left that image since then.
+        has_moved: bool,
+    },
+    /// Clients do not read what they are answered. The age is that of the longest.
+    Unread {
+        /// How many.
+        clients: usize,
     },
     /// Requests wait for an earlier write of another client, which does not end.
     Waits {

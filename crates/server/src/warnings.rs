@@ -24,10 +24,6 @@ const NAMED: usize = 5;
 /// about as much for themselves.
 const FULL: u64 = 100;
 
-/// The state's file system is full if it has less room than this in bytes: what the log of
-/// the state database grows to before it is taken over.
-const STATE_LEAST: u64 = 4 << 20;
-
 impl Server {
     /// Everything, counted, with the warnings.
     pub(crate) fn survey(&self) -> Result<(Counts, Vec<Warning>)> {
@@ -72,18 +68,11 @@ impl Server {
 
     /// There is no room for what is to be recorded.
     fn state_is_full(&self) -> Option<Warning> {
-        let state = &self.storage.places.state;
-        let found = rustix::fs::statvfs(state).ok()?;
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
-        (free < STATE_LEAST).then(|| Warning {
+        self.storage.state_lacks_room().map(|message| Warning {
             about: "state".into(),
-            message: format!(
-                "no room to record changes in {}: {} are free",
-                state.display(),
-                Bytes(free)
-            ),
-            hint: "make room there: until then Sterna refuses changes, and running jobs \
-                   stop at their next step"
+            message,
+            hint: "make room there: until then Sterna refuses new disks and other changes, and \
+                   running jobs stop at their next step"
                 .into(),
         })
     }

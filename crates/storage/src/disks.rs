@@ -2,7 +2,8 @@
 //!
 //! A disk comes to be in this order: image and sidecar (durable), record,
 //! served. A crash in between leaves at most an image that no disk has, which
-//! its sidecar names. It goes in the opposite order
+//! its sidecar names; of one that takes long to be made, one that calls itself partial
+//! (`unfinished`). It goes in the opposite order
 //! (`removals`), for the same reason.
 
 use sterna_api::{Disk, DiskActivity, Error, ErrorCode, Provision, Result};
@@ -18,6 +19,7 @@ use crate::Storage;
 use crate::claims::Claim;
 use crate::datastores::claim_of as datastore_claim;
 use crate::handle::DatastoreHandle;
+use crate::unfinished::{self, FIRST};
 
 /// Disks are made of sectors.
 pub(crate) const SECTOR: u64 = 512;
@@ -73,6 +75,10 @@ impl Storage {
 
     /// There is no such disk; if there is such a VM, how a disk of that is named.
     fn no_such_disk(&self, name: &str) -> Result<Error> {
+        if self.placements.all().iter().any(|it| it.name == name) {
+            return Ok(Error::in_use(format!("disk {name} is being created"))
+                .hint("try again when `sterna disk list` shows it"));
+        }
         let missing = Error::not_found("disk", name);
         let is_vm = self.store.vms()?.iter().any(|vm| vm.name == name);
         Ok(match is_vm {
@@ -101,32 +107,40 @@ impl Storage {
     pub fn make_disk(&self, mut record: DiskRecord, role: Role) -> Result<Disk> {
         let DiskRecord { size, provision: wanted, .. } = record;
         self.check_open_files(&record.name)?;
+        self.check_state_has_room(&format!("disk {}", record.name))?;
         let handle = self.handle(&record.datastore)?;
         let placing = self.placing(&handle);
         let store = self.open_for_new(&handle)?;
         self.check_is_nowhere_else(&handle, &store, placing.as_ref())?;
         // Until it is recorded, or nothing is left of it.
         let _placement = self.placements.take(&record);
+        let is_long = unfinished::takes_long(wanted);
+        if is_long {
+            self.note_unfinished(&record)?;
+        }
+        let at_first = if is_long { Role::Partial } else { role };
         let created = store
-            .create_image(&identity(&record, 1, role), provision(wanted))
+            .create_image(&identity(&record, FIRST, at_first), provision(wanted))
             .map_err(|error| handle.refused(&error))?;
         handle.note_size(&store);
         let image = &created.image;
         // Filling takes minutes, in which others find places elsewhere.
-        let placing = placing.filter(|_| wanted != Provision::ThickZeroed);
-        let zeroed = match wanted {
-            Provision::ThickZeroed => store.fill_zeroes(image, size, &mut |_| true),
-            _ => Ok(()),
+        let placing = placing.filter(|_| !is_long);
+        let filled = match is_long {
+            true => self.finish_image(&store, image, &record, &handle, role),
+            false => Ok(()),
         };
-        let finished = zeroed.map_err(|error| handle.refused(&error)).and_then(|()| {
+        let finished = filled.and_then(|()| {
             record.image = file_of(&store, image, &handle)?;
             self.begin(&record, image, &handle)
         });
         drop(placing);
         if let Err(error) = finished {
+            // What cannot be removed now, and is noted, is removed later.
             remove_leftover(&store, image, size);
             return Err(error);
         }
+        self.forget_unfinished(record.id);
         let (disk, datastore) = (&record.name, &record.datastore);
         tracing::info!(disk, id = %record.id, size, datastore, "disk created");
         self.view_disk(record)
@@ -153,21 +167,35 @@ impl Storage {
         let handle = self.handle(&record.datastore)?;
         let _placing = self.placing(&handle);
         handle.must_answer()?;
-        let file = match handle.is_shared() {
-            true => format!("{}.raw", record.name),
-            false => String::new(),
-        };
-        let made = identity(record, 1, role);
-        let is_ours = handle.says(&file, record.size).is_ok_and(|it| it == Some(made));
+        // What does not say whose it is may be anybody's.
+        let is_ours = self.is_made(record, &handle, role).unwrap_or(false);
         if is_ours {
-            handle.remove(&file, record.size, None)?.wholly()?;
-            tracing::info!(
-                disk = record.name,
-                file,
-                "removed an image that was not used"
-            );
+            self.remove_made(record, &handle)?;
         }
         Ok(is_ours)
+    }
+
+    /// Whether the image in a new disk's place says that it was made for the disk.
+    pub(crate) fn is_made(
+        &self,
+        record: &DiskRecord,
+        handle: &DatastoreHandle,
+        role: Role,
+    ) -> Result<bool> {
+        let said = handle.says(&place_for(record, handle), record.size)?;
+        Ok(said == Some(identity(record, FIRST, role)))
+    }
+
+    /// Removes it. Nobody can have used it.
+    pub(crate) fn remove_made(
+        &self,
+        record: &DiskRecord,
+        handle: &DatastoreHandle,
+    ) -> Result<()> {
+        let file = place_for(record, handle);
+        handle.remove(&file, record.size, None)?.wholly()?;
+        tracing::info!(disk = record.name, file, "removed an image that was not used");
+        Ok(())
     }
 
     /// Refuses a disk for which no more files may be open.
@@ -264,8 +292,8 @@ impl Storage {
     /// The claims that a new disk needs; refused if the name is taken.
     pub fn claim_new(&self, name: &str, datastore: &str) -> Result<[Claim; 2]> {
         let claims = [
-            self.claims.alone(claim_of(name))?,
-            self.claims.shared(datastore_claim(datastore))?,
+            self.claims.alone_as(claim_of(name), "is being created")?,
+            self.claims.shared_as(datastore_claim(datastore), "gets a new disk")?,
         ];
         let handle = self.handle(datastore)?;
         handle.check_takes_new()?;
@@ -372,6 +400,14 @@ pub fn new_record(
         created: clock::now(),
         vhost_user: None,
     })
+}
+
+/// What a datastore calls the image that it makes for a disk.
+fn place_for(record: &DiskRecord, handle: &DatastoreHandle) -> String {
+    match handle.is_shared() {
+        true => format!("{}.raw", record.name),
+        false => String::new(),
+    }
 }
 
 fn file_of(

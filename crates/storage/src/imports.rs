@@ -23,6 +23,7 @@ use crate::disks::{SECTOR, identity, new_record};
 use crate::handle::DatastoreHandle;
 use crate::own_disk::{ASKING, has_open, silent};
 use crate::twins::Use;
+use crate::unfinished::FIRST;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
 const RESOLVING: Duration = Duration::from_secs(2);
@@ -34,6 +35,7 @@ impl Storage {
         check_name("disk", name)?;
         let _claims = self.claim_new(name, datastore)?;
         self.check_open_files(name)?;
+        self.check_state_has_room(&format!("disk {name}"))?;
         let handle = self.handle(datastore)?;
         handle.must_answer()?;
         // Before anything is advised about the file.
@@ -166,6 +168,10 @@ impl Storage {
         let owner = self.store.disks()?.into_iter().find(|disk| disk.id == found.id);
         if found.role != Role::Retired {
             let (what, or_else) = match found.role {
+                Role::Partial if found.generation == FIRST => (
+                    "is not finished: it was being made for",
+                    "wait until the daemon that was making it has removed it, or ",
+                ),
                 Role::Partial => ("is an unfinished copy of", ""),
                 _ => ("belongs to", "recover that disk with `sterna disk recover`, or "),
             };

@@ -41,9 +41,11 @@ mod sampler;
 #[cfg(test)]
 mod stage;
 pub mod state_directory;
+mod state_room;
 mod tracers;
 pub(crate) mod troubles;
 mod twins;
+mod unfinished;
 mod user;
 mod vouching;
 
@@ -74,6 +76,8 @@ use self::places::DaemonPlaces;
 use self::rivals::Rivals;
 pub use self::sampler::sampling;
 use self::state_directory::StateDirectory;
+pub use self::state_room::completing_accounts;
+pub use self::unfinished::clearing_unfinished;
 pub use self::user::DiskUser;
 
 /// Datastores and disks.

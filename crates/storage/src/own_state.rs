@@ -18,7 +18,7 @@ use crate::Storage;
 use crate::handle::DatastoreHandle;
 
 /// What the state directory has its own files in.
-const OWN: [&str; 4] = ["maps", "commits", "sidecars", "accounts"];
+const OWN: [&str; 5] = ["maps", "commits", "sidecars", "accounts", "unfinished"];
 /// What has images.
 const ARRAYS: &str = "arrays";
 

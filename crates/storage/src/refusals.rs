@@ -10,6 +10,8 @@ use sterna_engine::sidecar::{Role, SidecarError};
 use sterna_os::descriptors::HINT;
 use sterna_os::is_no_room;
 
+use crate::unfinished::FIRST;
+
 /// An error of the datastore `name`, for the API.
 pub(crate) fn refusal(name: &str, error: &DatastoreError) -> Error {
     let message = match unreadable(error) {
@@ -75,6 +77,9 @@ fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
     lost.then(|| (place.as_str(), source.to_string()))
 }
 
+/// What to do where nothing fits any more.
+const ROOM: &str = "free some space, or choose another datastore";
+
 /// What to do about a quota.
 const QUOTA: &str = "raise the quota there, delete files that count against it, or \
                      choose a thin image or another datastore";
@@ -82,7 +87,7 @@ const QUOTA: &str = "raise the quota there, delete files that count against it, 
 fn code(error: &DatastoreError) -> ErrorCode {
     use DatastoreError as E;
     match error {
-        E::Full { .. } | E::Quota { .. } => ErrorCode::NoSpace,
+        E::Full { .. } | E::NoFiles { .. } | E::Quota { .. } => ErrorCode::NoSpace,
         E::Io { source, .. }
         | E::Sidecar { source: SidecarError::Io { source, .. }, .. }
             if is_no_room(source) =>
@@ -115,6 +120,9 @@ fn hint(error: &DatastoreError) -> &'static str {
         DatastoreError::Full { .. } => {
             "free some space, or choose a thin image or another datastore"
         }
+        DatastoreError::NoFiles { .. } => {
+            "remove files there (`df --inodes`), or choose another datastore"
+        }
         DatastoreError::Quota { .. } => QUOTA,
         DatastoreError::NoPromise { .. } => {
             "choose a thin image, or a datastore on another file system"
@@ -128,6 +136,12 @@ fn hint(error: &DatastoreError) -> &'static str {
         DatastoreError::Occupied { role: Role::Active, .. } => {
             "choose another place: that disk is in use, perhaps by this daemon, and the \
              place may be the disk's own under another name"
+        }
+        DatastoreError::Occupied { role: Role::Partial, generation: FIRST, .. } => {
+            "a disk was being created or adopted there, and that was not finished: if a \
+             daemon still does it, choose another place; if it was killed, its next start \
+             removes the image within seconds; if its state is lost, overwrite the last \
+             8 KiB of the place with zeroes"
         }
         DatastoreError::Occupied { .. } => {
             "remove that image first, or choose another place"
@@ -151,9 +165,14 @@ fn hint(error: &DatastoreError) -> &'static str {
                  datastore, or raise the limit and restart the daemon"
             }
             ErrorKind::QuotaExceeded => QUOTA,
-            ErrorKind::StorageFull => "free some space, or choose another datastore",
+            ErrorKind::StorageFull => ROOM,
             _ => "find the storage problem in the kernel's log",
         },
+        DatastoreError::Sidecar { source: SidecarError::Io { source, .. }, .. }
+            if is_no_room(source) =>
+        {
+            ROOM
+        }
         error if unreadable(error).is_some() => {
             "if it holds a disk, import it with `sterna disk import`"
         }

@@ -1,6 +1,8 @@
 //! What disks cannot tell their clients, told to people.
 
+use std::fmt::Display;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use sterna_api::Warning;
@@ -32,11 +34,14 @@ impl Storage {
                 TroubleKind::Forgot {
                     why: Loss::ServerAway | Loss::WentBack, ..
                 } => self.server_of(disk, trouble.age).unwrap_or_default(),
-                TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
+                TroubleKind::Forgot { .. }
+                | TroubleKind::FailsWrites { has_moved: true, .. } => {
+                    self.was_on(disk, trouble.age)
+                }
                 TroubleKind::Lacks { copy: true, .. } => self.moves_to(disk)?,
                 _ => disk.datastore.clone(),
             };
-            Some(warning(&disk.name, &datastore, trouble))
+            Some(warning(&disk.name, &datastore, &self.places.state, trouble))
         };
         known.filter_map(tell).collect()
     }
@@ -118,7 +123,7 @@ fn without_thread(kinds: usize) -> Option<Warning> {
     })
 }
 
-fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
+fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warning {
     let since = since(trouble.age);
     let (message, hint) = match trouble.kind {
         TroubleKind::Forgot { told, why } => {
@@ -163,7 +168,8 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
                  this datastore, restart the daemon and check the disk's file systems"
             ),
         ),
-        TroubleKind::FailsWrites { count, errno } => (
+        TroubleKind::Unkept => unkept(name, &state.display()),
+        TroubleKind::FailsWrites { count, errno, .. } => (
             format!(
                 "{} of the disk failed on datastore {datastore}, the last on {since}: {}; \
                  its clients were told",
@@ -176,6 +182,20 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
             format!(
                 "check datastore {datastore} and the kernel's log, then the file systems \
                  and databases on {name}"
+            ),
+        ),
+        TroubleKind::Unread { clients } => (
+            format!(
+                "{} since {since}: its requests wait for that, and not for datastore \
+                 {datastore}",
+                match clients {
+                    1 => "a client reads no answers".to_owned(),
+                    many => format!("{many} clients read no answers"),
+                }
+            ),
+            format!(
+                "look at the programs that use {name}: a QEMU, or what passes its requests \
+                 on, is stopped or hangs"
             ),
         ),
         TroubleKind::Waits { requests } => (
@@ -191,6 +211,21 @@ fn warning(name: &str, datastore: &str, trouble: Trouble) -> Warning {
         ),
     };
     Warning { about: format!("disk {name}"), message, hint }
+}
+
+/// It is not kept whether a disk has unflushed writes.
+fn unkept(name: &str, state: &dyn Display) -> (String, String) {
+    (
+        format!(
+            "Sterna cannot note in {state} that the disk has unflushed writes: if the \
+             daemon is killed, and the storage then loses such writes, clients are not told"
+        ),
+        format!(
+            "make room in {state} (`df`, `df --inodes`), and in /dev/shm; the daemon's log \
+             names the error. Sterna tries again every few seconds. Until then, if the \
+             daemon is killed, check the file systems and databases on {name}"
+        ),
+    )
 }
 
 /// What happened that may have lost writes, and where to look. The datastore has no name if
@@ -256,7 +291,12 @@ mod tests {
     use super::*;
 
     fn told(kind: TroubleKind) -> Warning {
-        warning("db", "far", Trouble { kind, age: Duration::from_secs(3) })
+        warning(
+            "db",
+            "far",
+            Path::new("/state"),
+            Trouble { kind, age: Duration::from_secs(3) },
+        )
     }
 
     #[test]
@@ -311,10 +351,20 @@ mod tests {
         assert_eq!(lacks.hint, "export it writable again");
         let lost = told(TroubleKind::CannotFlush);
         assert!(lost.hint.contains("move db"), "{}", lost.hint);
-        let fails = told(TroubleKind::FailsWrites { count: 3, errno: libc::EPERM });
+        let fails = told(TroubleKind::FailsWrites {
+            count: 3,
+            errno: libc::EPERM,
+            has_moved: false,
+        });
         let words = "3 writes of the disk failed on datastore far, the last on ";
         assert!(fails.message.starts_with(words), "{}", fails.message);
         assert!(fails.message.contains("not permitted"), "{}", fails.message);
+        let unkept = told(TroubleKind::Unkept);
+        assert!(unkept.message.contains("cannot note in /state"), "{}", unkept.message);
+        assert!(unkept.hint.contains("make room in /state"), "{}", unkept.hint);
+        let unread = told(TroubleKind::Unread { clients: 1 });
+        let words = "a client reads no answers since ";
+        assert!(unread.message.starts_with(words), "{}", unread.message);
         let waits = told(TroubleKind::Waits { requests: 1 });
         assert!(waits.message.starts_with("a request waits since "), "{}", waits.message);
     }

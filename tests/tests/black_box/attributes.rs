@@ -28,18 +28,34 @@ impl Drop for Attribute<'_> {
 }
 
 #[test]
-fn a_move_to_a_directory_that_is_append_only_is_refused_and_leaves_nothing() {
+fn a_move_to_a_directory_that_chattr_has_locked_is_refused_and_leaves_nothing() {
     let Some(stage) = Stage::given_root(PROGRAMS) else { return };
     let tiny = stage.tiny_fs("tiny", 32 * MIB);
     stage.disk("x", MIB);
     let before = files_in(tiny.dir());
-    let append_only = Attribute::set("a", tiny.dir());
-    for line in ["migrate x --to tiny", "disk create y --size 1M --on tiny"] {
-        stage.daemon.sterna(line).fails_with(&["append-only", "chattr -a"]);
-        assert_eq!(files_in(tiny.dir()), before, "{line}");
+    for (letter, called) in [("a", "append-only"), ("i", "immutable")] {
+        let _locked = Attribute::set(letter, tiny.dir());
+        let ends = format!("chattr -{letter}");
+        for line in ["migrate x --to tiny", "disk create y --size 1M --on tiny"] {
+            stage.daemon.sterna(line).fails_with(&[called, &ends]);
+            assert_eq!(files_in(tiny.dir()), before, "{line}");
+        }
     }
-    drop(append_only);
     stage.daemon.sterna("migrate x --to tiny").ok();
+}
+
+#[test]
+fn a_file_system_without_inodes_is_not_said_to_lack_space() {
+    let Some(stage) = Stage::given_root(PROGRAMS) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
+    let files = tiny.use_up_inodes();
+    // One file is not enough for an image and its sidecar.
+    for free in [None, files.first()] {
+        free.into_iter().for_each(|file| std::fs::remove_file(file).expect("remove it"));
+        let refused = stage.daemon.sterna("disk create y --size 1M --on tiny");
+        refused.fails_with(&["no room for another file", "inodes", "remove files there"]);
+        assert!(!tiny.dir().join("y.raw").exists());
+    }
 }
 
 #[test]
@@ -121,4 +137,8 @@ for i in range(3):
     assert!(warned.contains("3 writes of the disk failed on datastore tiny"), "{warned}");
     drop(immutable);
     nbdsh(&stage.daemon.uri("x"), "h.pwrite(b'x' * 512, 0)");
+    // It was not where the disk is now.
+    stage.daemon.sterna("migrate x --to there").ok();
+    let warned = stage.daemon.warnings("disk x").pop().expect("still a warning");
+    assert!(warned.contains("3 writes of the disk failed on datastore tiny"), "{warned}");
 }

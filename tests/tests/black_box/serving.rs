@@ -453,3 +453,39 @@ fn two_disks_on_a_shaped_datastore_share_its_shape() {
     // disk by itself would have needed half of it.
     assert!(took > 1.47, "150 reads at 100 a second took only {took:.2} s");
 }
+
+#[test]
+fn a_client_that_does_not_read_its_answers_is_told_of_and_its_datastore_is_not_blamed() {
+    let Some(stage) = Stage::given(&["/usr/bin/python3"]) else { return };
+    let uri = stage.disk("d", 16 * MIB);
+    let over = stage.scratch.path("over");
+    let script = format!(
+        "
+import os, time
+buffers = [nbd.Buffer(1 << 20) for _ in range(120)]
+for buffer in buffers: h.aio_pread(buffer, 0)
+while not os.path.exists({:?}): time.sleep(0.01)
+while h.aio_in_flight(): h.poll(-1)
+",
+        over.display().to_string()
+    );
+    let client = std::thread::spawn(move || nbdsh(&uri, &script));
+    let told = until("the client to be told of", seconds(30), || {
+        stage.daemon.warnings("disk d").pop()
+    });
+    assert!(told.contains("a client reads no answers"), "{told}");
+    // A disk is hurt after two steps of 5 s.
+    std::thread::sleep(Duration::from_secs(6));
+    let hurt = stage.daemon.json("status")["hurt"].clone();
+    assert_eq!(hurt.as_array().map(Vec::len), Some(0), "{hurt:#}");
+    std::fs::write(&over, "").expect("have it read on");
+    client.join().expect("the client");
+    until("nothing to be told", seconds(10), || {
+        stage.daemon.warnings("disk d").is_empty().then_some(())
+    });
+    // What its requests waited for it is not what they took.
+    std::thread::sleep(Duration::from_secs(6));
+    let status = stage.daemon.json("status");
+    let hurt = &status["hurt"];
+    assert_eq!(hurt.as_array().map(Vec::len), Some(0), "{hurt:#}");
+}

@@ -478,3 +478,43 @@ fn a_region_map_whose_file_somebody_cuts_short_holds_nothing_up() {
     finish(&stage, id);
     checker.finish_and_verify();
 }
+
+#[test]
+fn a_disk_gets_its_account_as_soon_as_the_state_directory_has_room() {
+    let Some((mut stage, state)) = Stage::given_tiny_state(64 * MIB) else { return };
+    let fast = stage.tiny_fs("fast", 128 * MIB);
+    stage.daemon.sterna(&format!("disk create d --size {} --on fast", 16 * MIB)).ok();
+    // The daemon finds no account, and cannot make one.
+    stage.daemon.kill();
+    let accounts = state.dir().join("accounts");
+    for account in std::fs::read_dir(&accounts).expect("the accounts") {
+        std::fs::remove_file(account.expect("an account").path()).expect("remove it");
+    }
+    let files = state.use_up_inodes();
+    stage.daemon.restart();
+    let warnings = stage.daemon.warnings("disk d");
+    assert!(warnings[0].contains("cannot note in"), "{warnings:?}");
+    let full = stage.daemon.warnings("state");
+    assert!(full[0].contains("(inodes)"), "{full:?}");
+    let refused = stage.daemon.sterna("disk create e --size 1M --on fast");
+    refused.fails_with(&["cannot create disk e", "(inodes)", "make room"]);
+    // What the client is answered meanwhile counts, too.
+    let writes = "a = connect(); a.pwrite(b'x' * (1 << 20), 8 << 20)";
+    let then = "a = connect(); flushes(a)";
+    let uri = stage.daemon.uri("d");
+    let clients = Clients::start(&stage.scratch, &uri, writes, then);
+    for file in files {
+        std::fs::remove_file(file).expect("make room");
+    }
+    until("the account", seconds(30), || {
+        stage.daemon.warnings("disk d").is_empty().then_some(())
+    });
+    fast.shut_down();
+    stage.daemon.kill();
+    until("the file system not to be in use", seconds(10), || {
+        fast.unmounted().then_some(())
+    });
+    fast.come_back();
+    stage.daemon.restart();
+    assert_eq!(clients.go_on(), ["EIO", "ok"]);
+}

@@ -8,7 +8,8 @@ use sterna_tests::images::allocated;
 use sterna_tests::places::TinyFs;
 use sterna_tests::programs;
 use sterna_tests::vms::{Vm, is_written, write_guest};
-use sterna_tests::{MIB, Stage};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
 
 #[test]
 fn what_a_guest_discards_of_a_thick_disk_is_still_its_own() {
@@ -30,6 +31,37 @@ fn what_a_guest_discards_of_a_thick_disk_is_still_its_own() {
     for provision in ["thick", "thick-zeroed"] {
         let uri = stage.daemon.uri(&format!("d-{provision}"));
         nbdsh(&uri, "h.pwrite(b'2' * (16 << 20), 0); h.flush()");
+    }
+}
+
+#[test]
+fn a_disk_whose_creation_was_stopped_or_killed_leaves_nothing_behind() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    // Zeroes are written in pieces of a MiB.
+    let _slow = stage.nbd_server("far", 64 * MIB, &["--filter=delay", "wdelay=100ms"]);
+    for is_killed in [false, true] {
+        let create = "disk create z --size 40M --provision thick-zeroed --on far";
+        let mut create = stage.daemon.piped(create);
+        until("the disk to be created", seconds(20), || {
+            let shown = stage.daemon.sterna("disk show z");
+            shown.stderr.contains("disk z is being created").then_some(())
+        });
+        let again = stage.daemon.sterna("disk create z --size 1M --on here");
+        again.fails_with(&["disk z is being created"]);
+        match is_killed {
+            true => stage.daemon.kill(),
+            false => stage.daemon.stop(),
+        }
+        assert!(!create.wait().expect("whoever creates").success());
+        assert!(!stage.daemon.log().contains("has not answered in time"));
+        stage.daemon.restart();
+        let found = stage.daemon.sterna("disk recover --dry-run").ok().stdout;
+        assert!(!found.contains("Would be recovered"), "{found}");
+        let create = "disk create y --size 40M --on far";
+        until("the image to be removed", seconds(20), || {
+            (stage.daemon.sterna(create).stderr.is_empty()).then_some(())
+        });
+        stage.daemon.sterna("disk remove y").ok();
     }
 }
 

@@ -1,7 +1,9 @@
 //! The place of a disk's account, whether the disk has one yet or not.
 //!
-//! A disk has one from the beginning, or gets one with its first image at a server. A disk in
-//! a file gets one when its clients are to be told of a loss: a reactor must not wait for the
+//! A disk has one from the beginning, or gets one with its first image at a server. If the
+//! state directory has no room for that of a disk in a file, the disk is served all the same, and
+//! its images get their lines late, when there is room (`take_up_late`). If its clients are to
+//! be told of a loss before, the account is tried at once: a reactor must not wait for the
 //! state directory, so that is done on a thread of its own, and what is to be told is noted
 //! when the account is there.
 
@@ -63,6 +65,22 @@ impl Keep {
         let (account, line) = Account::take_up(&self.spec, self.disk, now)?;
         let _ = self.account.set(account);
         Ok(line)
+    }
+
+    /// The same for an image that was opened without a line. Nothing if its disk has gone.
+    pub(crate) fn take_up_late(&self, now: Keeper) -> io::Result<Option<Line>> {
+        if self.ended.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let line = self.take_up(Some(now))?;
+        if !self.ended.load(Ordering::SeqCst) {
+            return Ok(line);
+        }
+        drop(line);
+        if let Some(account) = self.account.get() {
+            account.end();
+        }
+        Ok(None)
     }
 
     /// Whether a daemon before has left something to tell, although no account can be made.
@@ -176,6 +194,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let keep = keep_in(&directory);
         keep.end();
+        let late = keep.take_up_late(Keeper::Kernel { address: 7 });
+        assert!(late.unwrap().is_none() && !keep.spec().is_there());
         keep.make_for(Loss::FlushFailed, Clients::default());
         while Arc::strong_count(&keep) > 1 {
             thread::yield_now();

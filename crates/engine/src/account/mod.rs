@@ -19,8 +19,9 @@
 //! made anew), the record says whether something was owed or in doubt, and in which mounting the
 //! file was.
 //! A record that cannot be written fails the opening of an image at a server: the disk
-//! would be served without one. A disk in a file is served without if nothing is owed: the log
-//! says so.
+//! would be served without one. A disk in a file is served without if nothing is owed, and
+//! gets its account when that can be written (`Engine::complete_accounts`); until then it is
+//! among the troubles of disks. A kill before that is not known of.
 //! A disk in a file that is not known again needs no account before clients are to be told of
 //! something: that a server forgot where the disk was before, or that a flush of the file has
 //! failed. For the latter it is made then (`keep`), on a thread; a kill before it is there is

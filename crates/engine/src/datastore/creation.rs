@@ -33,13 +33,31 @@ use crate::plain::{self, FRESH_PREFIX};
 use crate::sidecar::slots::{Origin, Record};
 use crate::sidecar::{self, Identity, SidecarError};
 
+/// An image and its sidecar.
+const FILES: u64 = 2;
+/// With fewer free bytes it is not for the files alone that there is no room.
+const LITTLE: u64 = 1 << 20;
+
 impl Directory {
     pub(super) fn create(
         &self,
         identity: &Identity,
         provision: Provision,
     ) -> Result<ImageSpec, DatastoreError> {
-        self.create_with(identity, provision, || {})
+        let created = self.create_with(identity, provision, || {});
+        created.map_err(|error| match error.is_out_of_room() && self.lacks_files() {
+            true => DatastoreError::NoFiles { place: self.path().display().to_string() },
+            false => error,
+        })
+    }
+
+    /// Whether its file system has room, but not for another file and its sidecar.
+    fn lacks_files(&self) -> bool {
+        rustix::fs::statvfs(self.path()).is_ok_and(|found| {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            // One that does not count its files says none.
+            found.f_files > 0 && found.f_favail < FILES && free > LITTLE
+        })
     }
 
     /// The same; what happens during the allocation is done by `meanwhile`.
@@ -86,15 +104,10 @@ impl Directory {
     /// Refuses to make an image where nothing can be removed: what is made there by and by
     /// would have to stay, the unfinished image among it.
     fn check_may_remove(&self, image: &Path) -> Result<(), DatastoreError> {
-        let asked = StatxFlags::empty();
-        let is_append_only = statx(CWD, self.path(), AtFlags::empty(), asked)
-            .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::APPEND));
-        if !is_append_only {
-            return Ok(());
+        match locked(self.path()) {
+            Some(why) => Err(failed("create", image)(why)),
+            None => Ok(()),
         }
-        let why = "the directory is append-only (`chattr -a` ends that)";
-        let error = io::Error::new(io::ErrorKind::PermissionDenied, why);
-        Err(failed("create", image)(error))
     }
 
     /// Makes it a file of zeroes, durably.
@@ -123,6 +136,20 @@ impl Directory {
         }
         file.sync_all().map_err(failed("create", path))
     }
+}
+
+/// Why files cannot be made in a directory, or not removed, whoever asks for it.
+pub(super) fn locked(directory: &Path) -> Option<io::Error> {
+    let found = statx(CWD, directory, AtFlags::empty(), StatxFlags::empty()).ok()?;
+    let has = |attribute| found.stx_attributes.contains(attribute);
+    let why = if has(StatxAttributes::APPEND) {
+        "the directory is append-only (`chattr -a` ends that)"
+    } else if has(StatxAttributes::IMMUTABLE) {
+        "the directory is immutable (`chattr -i` ends that)"
+    } else {
+        return None;
+    };
+    Some(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 fn unfinished_name(name: &str) -> String {

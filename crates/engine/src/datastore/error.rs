@@ -88,6 +88,12 @@ pub enum DatastoreError {
         /// What is needed.
         needed: Bytes,
     },
+    /// There may be bytes left, and there is no room for another file.
+    #[error("the file system of {place} has no room for another file (inodes)")]
+    NoFiles {
+        /// The datastore's location.
+        place: String,
+    },
     /// A quota lets the image have no room.
     #[error("a quota does not permit the {needed} that the image needs in {place}")]
     Quota {
@@ -195,6 +201,17 @@ pub enum DatastoreError {
 }
 
 impl DatastoreError {
+    /// Whether it says that something found no room.
+    pub(super) fn is_out_of_room(&self) -> bool {
+        match self {
+            DatastoreError::Io { source, .. }
+            | DatastoreError::Sidecar {
+                source: SidecarError::Io { source, .. }, ..
+            } => source.kind() == io::ErrorKind::StorageFull,
+            _ => false,
+        }
+    }
+
     /// Whether it says that an image has no sidecar, or one that says nothing. If a sidecar
     /// cannot be read, or a newer Sterna has written it, the image may be any disk's.
     pub fn says_no_sidecar(&self) -> bool {

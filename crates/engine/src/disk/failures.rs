@@ -16,21 +16,32 @@ const SHOWN: Nanos = Nanos::from_secs(24 * 3600);
 pub(super) struct Failures {
     count: u64,
     last: Option<(Nanos, Errno)>,
+    /// The disk has left the image that has failed them.
+    has_moved: bool,
 }
 
 impl Failures {
     /// A request has failed.
     pub(super) fn add(&mut self, now: Nanos, op: &ImageOp, errno: Errno) {
         if matches!(op, ImageOp::Write { .. } | ImageOp::Zero { .. }) {
+            if std::mem::take(&mut self.has_moved) {
+                self.count = 0;
+            }
             self.count += 1;
             self.last = Some((now, errno));
         }
     }
 
+    /// The disk has another image, which has failed nothing yet.
+    pub(super) fn moved(&mut self) {
+        self.has_moved = true;
+    }
+
     /// What somebody should look at.
     pub(super) fn trouble(&self, now: Nanos) -> Option<Trouble> {
         let (at, Errno(errno)) = self.last.filter(|(at, _)| now.since(*at) < SHOWN)?;
-        let kind = TroubleKind::FailsWrites { count: self.count, errno };
+        let Failures { count, has_moved, .. } = *self;
+        let kind = TroubleKind::FailsWrites { count, errno, has_moved };
         Some(Trouble { kind, age: now.since(at).into() })
     }
 }
@@ -49,8 +60,30 @@ mod tests {
         failures.add(Nanos(0), &zero, Errno(libc::EIO));
         failures.add(Nanos(5), &zero, Errno(libc::EPERM));
         let shown = failures.trouble(Nanos(7)).map(|trouble| (trouble.kind, trouble.age));
-        let kind = TroubleKind::FailsWrites { count: 2, errno: libc::EPERM };
+        let kind =
+            TroubleKind::FailsWrites { count: 2, errno: libc::EPERM, has_moved: false };
         assert_eq!(shown, Some((kind, std::time::Duration::from_nanos(2))));
         assert_eq!(failures.trouble(Nanos(5).plus(SHOWN)), None);
+    }
+
+    #[test]
+    fn writes_that_an_image_failed_which_the_disk_has_left_are_that_ones() {
+        let zero =
+            ImageOp::Zero { offset: 0, len: 512, fua: false, unmap: false, fast: false };
+        let mut failures = Failures::default();
+        failures.moved();
+        failures.add(Nanos(1), &zero, Errno(libc::EIO));
+        failures.add(Nanos(2), &zero, Errno(libc::ENOSPC));
+        let kind = |failures: &Failures| failures.trouble(Nanos(3)).map(|it| it.kind);
+        let fails = |count, errno, has_moved| TroubleKind::FailsWrites {
+            count,
+            errno,
+            has_moved,
+        };
+        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, false)));
+        failures.moved();
+        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, true)));
+        failures.add(Nanos(3), &zero, Errno(libc::EIO));
+        assert_eq!(kind(&failures), Some(fails(1, libc::EIO, false)));
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sterna_core::Nanos;
-use sterna_core::durability::{Lack, Loss};
+use sterna_core::durability::{Keeper, Lack, Loss};
 use sterna_core::mirror::Fault;
 use sterna_core::qos::{Cost, Pool};
 
 use super::Core;
+use crate::account::Line;
 use crate::image::{Cx, Image, ImageOp, Opened};
 use crate::io::{Completion, ImageId};
 use crate::qos::{Flow, Item};
@@ -22,6 +23,8 @@ pub(super) struct Held {
     pub(super) copies: Flow,
     keeps_room: bool,
     closing: bool,
+    /// When it came.
+    pub(super) since: Nanos,
 }
 
 /// An image that was opened, and where it is.
@@ -63,11 +66,12 @@ impl Core {
     /// datastore from now on.
     pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
         self.current = image;
-        let Core { images, promise, .. } = self;
+        let Core { images, promise, failures, .. } = self;
         let Some(held) = images.iter_mut().find(|held| held.number == image) else {
             return;
         };
         promise.moved();
+        failures.moved();
         // What failed while it was a copy was written anew.
         let _ = held.image.has_lost();
         let flow = cx.qos.add_guest(&held.pool, &self.class);
@@ -102,7 +106,16 @@ impl Core {
         let image = image.start(cx, ImageId { disk: self.index, image: number });
         let copies = cx.qos.add_copies(&pool);
         let closing = false;
-        self.images.push(Held { number, image, pool, copies, keeps_room, closing });
+        let since = cx.now;
+        self.images.push(Held {
+            number,
+            image,
+            pool,
+            copies,
+            keeps_room,
+            closing,
+            since,
+        });
         number
     }
 
@@ -136,6 +149,28 @@ impl Core {
     pub(crate) fn abort_image(&mut self, cx: &mut Cx, number: u16) {
         if let Some(held) = self.held(number) {
             held.image.abort(cx);
+        }
+    }
+
+    /// The images that are to have a line in the disk's account, and have none.
+    pub(crate) fn without_line(&self) -> impl Iterator<Item = (u16, Keeper)> {
+        let open =
+            self.images.iter().filter(|held| self.promise.is_kept() && !held.closing);
+        open.filter_map(|held| Some((held.number, held.image.lacks_line()?)))
+    }
+
+    /// Since when the image that is the truth is without a line.
+    pub(super) fn without_account(&self) -> Option<Nanos> {
+        self.without_line().find(|(number, _)| *number == self.current)?;
+        Some(self.images.iter().find(|held| held.number == self.current)?.since)
+    }
+
+    /// An image's line, which comes late.
+    pub(crate) fn keep_late(&mut self, cx: &mut Cx, number: u16, line: Line) {
+        let held = self.held(number).filter(|held| !held.closing);
+        if let Some(held) = held.filter(|held| held.image.lacks_line().is_some()) {
+            held.image.keep_late(cx, line);
+            self.promise.note(cx.now);
         }
     }
 

@@ -36,6 +36,7 @@ use super::Client;
 use crate::account::Keep;
 use crate::image::{ImageOp, ImageResult};
 use crate::io::Errno;
+use crate::seldom::Seldom;
 use crate::troubles::{Trouble, TroubleKind};
 
 /// A loss is shown for a day: whoever looks once a day sees it.
@@ -61,6 +62,8 @@ pub(super) struct Promise {
     is_unnoted: bool,
     /// When the account was last tried to be made.
     tried: Option<Nanos>,
+    /// A client that flushes in a loop fails each time.
+    failed_flushes: Seldom,
 }
 
 impl Promise {
@@ -83,6 +86,11 @@ impl Promise {
         self.note(now);
     }
 
+    /// Whether there is a place for that.
+    pub(super) fn is_kept(&self) -> bool {
+        self.keep.is_some()
+    }
+
     /// Whether clients will have lost writes if a commit that is under way becomes durable.
     /// They are told when it has; or by the next daemon, if this one is killed meanwhile.
     pub(super) fn foresees(&mut self, now: Nanos, loss: Option<Loss>) {
@@ -101,6 +109,11 @@ impl Promise {
 
     fn has_lost(&mut self, now: Nanos, disk: &str, why: Loss) {
         self.forgot = Some((now, why));
+        let left_out = match why {
+            Loss::FlushFailed => self.failed_flushes.happens(now),
+            _ => Some(0),
+        };
+        let Some(left_out) = left_out else { return };
         let happened = match why {
             Loss::ServerAway => {
                 "the NBD server of the disk's datastore was away with acknowledged writes \
@@ -136,6 +149,7 @@ impl Promise {
         };
         tracing::error!(
             disk,
+            left_out,
             "{happened}: these writes may be lost; the next flush of each client of the \
              disk fails, so that its file systems and databases notice"
         );

@@ -208,8 +208,12 @@ impl Core {
             kind: TroubleKind::Lacks { lack, copy },
             age: now.since(since).into(),
         });
+        let unkept = self.without_account().map(|since| Trouble {
+            kind: TroubleKind::Unkept,
+            age: now.since(since).into(),
+        });
         let failures = self.failures.trouble(now);
-        let all = self.promise.troubles(now).chain(another).chain(lacks);
+        let all = self.promise.troubles(now).chain(unkept).chain(another).chain(lacks);
         all.chain(waits).chain(failures)
     }
 }

@@ -3,7 +3,8 @@
 //! A disk gets its account with its first image whose keeper is known, with one that is there
 //! already, or when its clients are to be told of a loss ([`Keep`]). It ends when nothing of the
 //! disk is under way any more: then what is unflushed stays so. A disk in a file whose account
-//! cannot be written is served without one if nobody is to be told of anything.
+//! cannot be written is served without one if nobody is to be told of anything; the account is
+//! tried again until it is there ([`Engine::complete_accounts`]).
 
 use std::collections::HashMap;
 use std::io;
@@ -12,8 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sterna_core::DiskId;
 use sterna_core::durability::Keeper;
 
-use crate::account::{AccountSpec, Keep};
-use crate::image::{OpenError, Opened};
+use super::{Engine, EngineError};
+use crate::account::{AccountSpec, Keep, Line};
+use crate::disk::Disk;
+use crate::image::{Cx, OpenError, Opened};
 
 /// By disk.
 #[derive(Default)]
@@ -51,6 +54,12 @@ impl Accounts {
         }
     }
 
+    /// The line of an image that was opened without. Nothing if its disk has gone.
+    fn line_for(&self, disk: DiskId, keeper: Keeper) -> io::Result<Option<Line>> {
+        let keep = self.lock().get(&disk).cloned();
+        keep.map_or(Ok(None), |keep| keep.take_up_late(keeper))
+    }
+
     /// A disk has not come after all: its account is as it was left.
     pub(super) fn forget(&self, disk: DiskId) {
         self.lock().remove(&disk);
@@ -75,6 +84,31 @@ impl Accounts {
     }
 }
 
+impl Engine {
+    /// Makes the accounts that could not be made when their disks came: what is unflushed by
+    /// now is noted there. For one caller, again and again. Blocks for as long as the state
+    /// directory hangs.
+    pub fn complete_accounts(&self) -> Result<(), EngineError> {
+        let lacking = self.call_all(|reactor| reactor.without_line())?;
+        for (disk, image, keeper) in lacking.into_iter().flatten() {
+            match self.0.accounts.line_for(disk, keeper) {
+                Ok(Some(line)) => {
+                    let keep = move |disk: &mut Disk, cx: &mut Cx| {
+                        disk.core.keep_late(cx, image, line);
+                    };
+                    // A disk that has gone meanwhile needs none.
+                    if self.on_disk(disk, keep).is_ok() {
+                        tracing::info!(%disk, "a disk has its account now");
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%disk, %error, "a disk has no account yet"),
+            }
+        }
+        Ok(())
+    }
+}
+
 fn take_up(keep: &Keep, image: &mut dyn Opened) -> Result<(), OpenError> {
     let keeper = image.keeper();
     let is_a_file = !matches!(keeper, Some(Keeper::Server { .. }));
@@ -85,8 +119,9 @@ fn take_up(keep: &Keep, image: &mut dyn Opened) -> Result<(), OpenError> {
         Err(error) if is_a_file && !keep.owes(keeper) => {
             tracing::warn!(
                 path = %keep.spec().path.display(), %error,
-                "cannot keep whether a disk has unflushed writes; if the daemon ends and \
-                 the file system is then mounted anew, clients are not told what they lost"
+                "cannot keep whether a disk has unflushed writes, and tries again every few \
+                 seconds; if the daemon ends before, and the file system is then mounted \
+                 anew, clients are not told what they lost"
             );
         }
         Err(error) => return Err(failed(keep.spec(), &error)),
@@ -106,9 +141,8 @@ fn failed(spec: &AccountSpec, error: &io::Error) -> OpenError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Line;
     use crate::boot::BootId;
-    use crate::image::{Cx, Image};
+    use crate::image::Image;
     use crate::io::ImageId;
 
     const DISK: DiskId = DiskId(9);

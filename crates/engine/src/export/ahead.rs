@@ -4,7 +4,8 @@
 //! connection; but its client is waiting for all that it has sent. So heads are read
 //! on, as far as that takes no memory: up to a write, whose payload comes next, or
 //! the good-bye, and no more than a connection may have under way (`IN_FLIGHT_MAX`).
-//! Each counts from when its head was read. They start in order.
+//! Each counts from when its head was read; while the connection waits for nothing but that
+//! its client takes replies, that is the client's time and not counted. They start in order.
 
 use std::collections::VecDeque;
 
@@ -66,6 +67,13 @@ impl Ahead {
     pub(super) fn push(&mut self, pending: Pending) {
         debug_assert!(self.is_open() && !self.is_empty());
         self.commands.push_back(pending);
+    }
+
+    /// They have waited for nothing but their client until now: they count from here.
+    pub(super) fn come_anew(&mut self, now: Nanos) {
+        for pending in &mut self.commands {
+            pending.came = Some(now);
+        }
     }
 
     /// Forgets all; says how many they were.

@@ -34,6 +34,10 @@ const RECEIVE: u32 = 0;
 const RECEIVE_PAYLOAD: u32 = 1;
 const SEND: u32 = 2;
 
+/// A client that takes no byte of its replies for so long does not read them. A busy one may
+/// take some milliseconds.
+const UNREAD_FROM: Nanos = Nanos::from_millis(100);
+
 pub(crate) struct Connection {
     index: u32,
     fd: Fd,
@@ -112,6 +116,9 @@ impl Connection {
         let Completion { token, result, op } = completion;
         match op {
             Op::Send { message, .. } => {
+                if self.awaits_client(cx.now) {
+                    self.ahead.come_anew(cx.now);
+                }
                 self.commands.sent(message);
                 self.moved = cx.now;
                 if result.is_err() {
@@ -400,6 +407,27 @@ impl Connection {
             && !self.receiving
             && !self.commands.is_sending()
             && self.commands.is_empty()
+    }
+
+    /// Whether it waits for nothing but that its client takes replies.
+    fn awaits_client(&self, now: Nanos) -> bool {
+        let is_left_alone =
+            self.commands.is_sending() && now.since(self.moved) > UNREAD_FROM;
+        is_left_alone && !self.commands.are_at_the_disk()
+    }
+
+    /// Of the commands that it has read and cannot start, those that wait for its client.
+    pub(crate) fn await_client(&self, now: Nanos) -> usize {
+        if self.ahead.is_empty() || !self.awaits_client(now) {
+            return 0;
+        }
+        self.ahead.len()
+    }
+
+    /// Since when its client has read nothing of the replies that it is sent, if it does not.
+    pub(crate) fn unread_since(&self, now: Nanos) -> Option<Nanos> {
+        let is_unread = self.awaits_client(now) && !self.is_closed();
+        is_unread.then_some(self.moved)
     }
 
     /// Whether it keeps memory from others although it could give it back.

@@ -88,6 +88,7 @@ impl Opened for OpenedFile {
     }
 
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
+        let keeper = self.keeper();
         let Files {
             storage: _,
             line,
@@ -102,7 +103,7 @@ impl Opened for OpenedFile {
             align,
             whole,
         } = self.0;
-        let leaving = Leaving::with(line);
+        let leaving = Leaving::with(keeper, line);
         Box::new(FileImage {
             id,
             size,
@@ -230,6 +231,14 @@ impl Image for FileImage {
 
     fn has_forgotten(&mut self) -> Option<Loss> {
         std::mem::take(&mut self.forgot).then_some(Loss::FlushFailed)
+    }
+
+    fn lacks_line(&self) -> Option<Keeper> {
+        self.leaving.lacks_line()
+    }
+
+    fn keep_late(&mut self, cx: &mut Cx, line: Line) {
+        self.begin_line(cx, line);
     }
 
     fn timer(&mut self, cx: &mut Cx, tag: u32) {

@@ -178,6 +178,14 @@ impl<L: Layer> Image for Under<L> {
         self.inner.has_gone_back()
     }
 
+    fn lacks_line(&self) -> Option<Keeper> {
+        self.inner.lacks_line()
+    }
+
+    fn keep_late(&mut self, cx: &mut Cx, line: Line) {
+        self.inner.keep_late(cx, line);
+    }
+
     fn another_since(&self) -> Option<Nanos> {
         self.inner.another_since()
     }

@@ -319,6 +319,17 @@ pub(crate) trait Image {
         false
     }
 
+    /// Who keeps what is written to it, if that could have a line in its disk's account and
+    /// has none: the account could not be made when the image was opened.
+    fn lacks_line(&self) -> Option<Keeper> {
+        None
+    }
+
+    /// Its line, which it gets late: what is unflushed by now is noted there.
+    fn keep_late(&mut self, cx: &mut Cx, line: Line) {
+        let _ = (cx, line);
+    }
+
     /// Since when another export answers where the image was. It is not used.
     fn another_since(&self) -> Option<Nanos> {
         None

@@ -1,16 +1,24 @@
 //! What letters to a reactor do: disks come and go, and the reactor ends.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{MAILBOX, Reactor};
 use crate::account::Keep;
 use crate::directory::Place;
 use crate::disk::{Disk, Placed};
+use crate::export::connection::Connection;
 use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
+use crate::slab::Slab;
 use crate::stats::DiskWindow;
-use crate::troubles::Trouble;
-use sterna_core::DiskId;
+use crate::troubles::{Trouble, TroubleKind};
+use sterna_core::durability::Keeper;
+use sterna_core::{DiskId, Nanos};
+
+/// Somebody is told of a client that has not read for so long: a guest that is saved or
+/// migrated may stand still for seconds.
+const UNREAD_TOLD: Nanos = Nanos::from_secs(10);
 
 impl Reactor {
     pub(super) fn watch_mailbox(&mut self) {
@@ -59,7 +67,12 @@ impl Reactor {
         let mut taken = Vec::new();
         for key in self.disks.keys() {
             let Some(Disk { core, .. }) = self.disks.get_mut(key) else { continue };
-            let under_way = core.in_flight() + core.ahead;
+            // What waits for a client to read does not wait for the disk.
+            let unread = match core.ahead {
+                0 => 0,
+                _ => await_clients(&self.connections, key, self.cx.now),
+            };
+            let under_way = core.in_flight() + core.ahead.saturating_sub(unread);
             let in_flight = u32::try_from(under_way).unwrap_or(u32::MAX);
             if let Some(window) = core.counters.take_window(span, in_flight)
                 && let Some(datastore) = core.datastore().cloned()
@@ -72,10 +85,42 @@ impl Reactor {
 
     /// The disks that somebody should look at.
     pub(crate) fn troubles(&mut self) -> Vec<(DiskId, Trouble)> {
+        let now = self.cx.now;
         let disks = self.disks.iter();
         let all = disks.flat_map(|(_, disk)| {
-            let troubles = disk.core.troubles(self.cx.now);
+            let troubles = disk.core.troubles(now);
             troubles.map(|trouble| (disk.core.id, trouble))
+        });
+        let mut all: Vec<(DiskId, Trouble)> = all.collect();
+        all.extend(self.unread().into_iter().filter_map(|(key, (clients, since))| {
+            let age = now.since(since).into();
+            let trouble = Trouble { kind: TroubleKind::Unread { clients }, age };
+            Some((self.disks.get(key)?.core.id, trouble))
+        }));
+        all
+    }
+
+    /// By disk: how many of its clients do not read what they are answered, and since when.
+    fn unread(&self) -> BTreeMap<u32, (usize, Nanos)> {
+        let now = self.cx.now;
+        let mut unread: BTreeMap<u32, (usize, Nanos)> = BTreeMap::new();
+        for (_, connection) in self.connections.iter() {
+            let since = connection.unread_since(now);
+            if let Some(since) = since.filter(|it| now.since(*it) >= UNREAD_TOLD) {
+                let (clients, oldest) =
+                    unread.entry(connection.disk).or_insert((0, since));
+                *clients += 1;
+                *oldest = (*oldest).min(since);
+            }
+        }
+        unread
+    }
+
+    /// The images without a line in their disk's account.
+    pub(crate) fn without_line(&self) -> Vec<(DiskId, u16, Keeper)> {
+        let all = self.disks.iter().flat_map(|(_, disk)| {
+            let lacking = disk.core.without_line();
+            lacking.map(|(image, keeper)| (disk.core.id, image, keeper))
         });
         all.collect()
     }
@@ -130,4 +175,10 @@ impl Reactor {
             }
         }
     }
+}
+
+/// How many commands of a disk wait for nothing but that their clients read.
+fn await_clients(connections: &Slab<Connection>, disk: u32, now: Nanos) -> usize {
+    let all = connections.iter().filter(|(_, connection)| connection.disk == disk);
+    all.map(|(_, connection)| connection.await_client(now)).sum()
 }

@@ -166,6 +166,8 @@ impl Planner {
             limited: snapshot
                 .class_of(disk.id)
                 .is_some_and(|entry| !entry.limit(now).is_none()),
+            is_ruled: snapshot.entries().any(|entry| !entry.is_built_in())
+                || self.levels.list_policies().is_ok_and(|all| !all.is_empty()),
             held: self.levels.view_held_disk(&snapshot, disk.id),
             neighbour: neighbour.map(|one| (one.name.clone(), class(one))),
             has_rivals: false,

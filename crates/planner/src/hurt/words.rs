@@ -12,6 +12,8 @@ pub(super) struct Around {
     pub(super) class: Option<String>,
     /// Whether a policy limits its class.
     pub(super) limited: bool,
+    /// Whether there are classes or policies, that may hold it.
+    pub(super) is_ruled: bool,
     /// What it is held to for the target of another class.
     pub(super) held: Option<HeldFor>,
     /// Whether another class has disks there that are asked for something.
@@ -77,6 +79,11 @@ pub(super) fn why(cause: &Cause, around: &Around) -> String {
                 None if around.limited => format!("a policy limits class {class}"),
                 None if around.has_rivals => {
                     format!("other classes of datastore {datastore} go first")
+                }
+                None if !around.is_ruled => {
+                    "memory for requests is short, for example because clients do not read \
+                     their answers"
+                        .into()
                 }
                 None => format!(
                     "class {class} was held for the target of another class, or by a limit, \
@@ -231,6 +238,10 @@ pub(super) fn help_without(cause: &Cause, around: &Around) -> HurtHelp {
                     .into(),
                 Some(format!("sterna policy explain {class}")),
             ),
+            None if !around.is_ruled => (
+                "find out which clients do not read their answers".into(),
+                Some("sterna status".into()),
+            ),
             None => (
                 "give the disk a class with shares or a reservation".into(),
                 Some(format!("sterna class create important {disk} --shares 4000")),
@@ -296,6 +307,7 @@ mod tests {
             datastore: "array".into(),
             class: Some("gold".into()),
             limited: false,
+            is_ruled: true,
             held: None,
             has_rivals: true,
             later: None,
@@ -336,6 +348,10 @@ mod tests {
             why(&Cause::Queued { part: 0.9 }, &Around { has_rivals, ..around(None) })
         };
         assert!(queued(true).ends_with("other classes of datastore array go first"));
+        let nobody = Around { has_rivals: false, is_ruled: false, ..around(None) };
+        let alone = Around { class: None, ..nobody };
+        let by = why(&Cause::Queued { part: 0.9 }, &alone);
+        assert!(by.contains("memory for requests is short") && !by.contains("class"));
         assert!(queued(false).contains("class gold was held for the target of another"));
     }
 

@@ -17,6 +17,8 @@ use sterna_api::is_name;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_state::DiskRecord;
 
+use crate::unfinished::FIRST;
+
 /// An image with a sidecar that no disk has.
 pub(super) struct Found {
     pub(super) datastore: String,
@@ -88,6 +90,12 @@ fn check_role(says: &Identity) -> Result<(), String> {
     let name = &says.name;
     match says.role {
         Role::Active => Ok(()),
+        // The copy of a move has a higher one.
+        Role::Partial if says.generation == FIRST => Err(format!(
+            "partial: disk {name} was being created or adopted here, and that was not \
+             finished. The daemon that did it removes the image; if that daemon's state is \
+             lost, remove the image and its sidecar by hand"
+        )),
         Role::Partial => Err(format!(
             "partial: an unfinished copy of disk {name}, which holds only a part of the \
              disk; a new move of the disk to this datastore goes on with it"

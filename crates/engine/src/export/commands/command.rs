@@ -16,9 +16,9 @@ pub(super) struct Command {
     pub(super) error: Option<Errno>,
     /// What its buffers cost the connection's account.
     pub(super) cost: usize,
-    /// When its head was read, if it had to wait then: its first request counts from
-    /// there.
-    pub(super) came: Option<Nanos>,
+    /// How long it had to wait before it started: its first request counts as so much older.
+    /// The time that a client takes to send a write's payload is not the disk's.
+    pub(super) waited: Nanos,
 }
 
 /// What a command does, and how far it is.

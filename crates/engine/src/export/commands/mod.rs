@@ -17,6 +17,7 @@ mod write;
 
 use std::rc::Rc;
 
+use sterna_core::Nanos;
 use sterna_nbd::{Allocation, NbdError, Session, reply, status};
 
 use self::command::{Command, Kind, Status};
@@ -92,6 +93,11 @@ impl Commands {
     /// Whether replies are on their way.
     pub(super) fn is_sending(&self) -> bool {
         self.output.sending()
+    }
+
+    /// Whether the disk is at a request of any of them.
+    pub(super) fn are_at_the_disk(&self) -> bool {
+        self.table.iter().any(|(_, command)| command.pieces > 0)
     }
 
     /// Whether a long read owns the output: no other command can reply then.
@@ -178,7 +184,8 @@ impl Commands {
     ) {
         if let Some(command) = self.table.get_mut(key) {
             command.pieces += 1;
-            let came = command.came.take().unwrap_or(cx.now);
+            let waited = std::mem::take(&mut command.waited);
+            let came = Nanos(cx.now.0.saturating_sub(waited.0));
             let origin = Origin { client: self.client, command: key };
             disk.submit_within(cx, origin, op, edges, came);
         }

@@ -1,5 +1,6 @@
 //! How commands start: with the buffers that they will ever need, or not at all.
 
+use sterna_core::Nanos;
 use sterna_nbd as nbd;
 
 use super::command::{Command, Kind, Status};
@@ -31,7 +32,12 @@ impl Commands {
                 let blocks = Around::of(offset, len).len;
                 let (lanes, cost) = self.take_buffers(cx, disk, blocks)?;
                 let write = Write::new(offset, len, fua, lanes);
-                return Ok(Coming::Payload(self.add(pending, Kind::Write(write), cost)));
+                return Ok(Coming::Payload(self.add(
+                    cx,
+                    pending,
+                    Kind::Write(write),
+                    cost,
+                )));
             }
             nbd::Command::Trim { offset, len, fua } => {
                 let zero = Asked::Zero { unmap: true, fua, fast: false };
@@ -48,14 +54,14 @@ impl Commands {
                 self.start_ranged(cx, disk, pending, Ranged::new(range, Asked::Cache), 0);
             }
             nbd::Command::Flush => {
-                let key = self.add(pending, Kind::Flush, 0);
+                let key = self.add(cx, pending, Kind::Flush, 0);
                 self.request(cx, disk, key, ImageOp::Flush);
             }
             nbd::Command::BlockStatus { offset, len, req_one } => {
                 let around = Around::of(offset, len as usize);
                 let skip = around.edges.head as u64;
                 let status = Status { len, req_one, skip };
-                let key = self.add(pending, Kind::Status(status), 0);
+                let key = self.add(cx, pending, Kind::Status(status), 0);
                 let limit = if req_one { 1 } else { EXTENTS_MAX };
                 let (offset, len) = (around.offset, around.len as u64);
                 self.request(cx, disk, key, ImageOp::Extents { offset, len, limit });
@@ -79,13 +85,13 @@ impl Commands {
             ([Some(first), Some(second)], cost) => {
                 let chunked = self.session.structured && !df;
                 let stream = Stream::new(offset, len, chunked, [first, second]);
-                let key = self.add(pending, Kind::Stream(stream), cost);
+                let key = self.add(cx, pending, Kind::Stream(stream), cost);
                 self.streams.push(key);
                 self.go_on(cx, disk, key);
             }
             ([first, second], cost) => {
                 let Some(buf) = first.or(second) else { return Ok(()) };
-                let key = self.add(pending, Kind::Read(offset, len), cost);
+                let key = self.add(cx, pending, Kind::Read(offset, len), cost);
                 let (offset, buf) = (around.offset, buf.slice(0, around.len));
                 self.request(cx, disk, key, ImageOp::Read { offset, buf });
             }
@@ -125,7 +131,7 @@ impl Commands {
         ranged: Ranged,
         cost: usize,
     ) {
-        let key = self.add(pending, Kind::Ranged(ranged), cost);
+        let key = self.add(cx, pending, Kind::Ranged(ranged), cost);
         if !self.next_piece(cx, disk, key) {
             // A trim in which no block is whole.
             self.end(key);
@@ -148,9 +154,10 @@ impl Commands {
         Ok(taken)
     }
 
-    fn add(&mut self, pending: &Pending, kind: Kind, cost: usize) -> u32 {
+    fn add(&mut self, cx: &Cx, pending: &Pending, kind: Kind, cost: usize) -> u32 {
         let Pending { cookie, came, .. } = *pending;
-        let command = Command { cookie, kind, pieces: 0, error: None, cost, came };
+        let waited = came.map_or(Nanos(0), |came| cx.now.since(came));
+        let command = Command { cookie, kind, pieces: 0, error: None, cost, waited };
         self.table.insert(command)
     }
 }

@@ -8,6 +8,7 @@
 //! unheard, or not.
 
 use sterna_core::Nanos;
+use sterna_core::durability::Keeper;
 
 use super::FileImage;
 use super::flight::Flight;
@@ -22,6 +23,8 @@ use crate::timer::Alarm;
 /// What of an image outlives the daemon.
 #[derive(Default)]
 pub(super) struct Leaving {
+    /// Who keeps what is written, if that is known again.
+    keeper: Option<Keeper>,
     line: Option<Line>,
     doubt: Doubt,
     alarm: Alarm,
@@ -31,8 +34,13 @@ pub(super) struct Leaving {
 
 impl Leaving {
     /// An image with this line.
-    pub(super) fn with(line: Option<Line>) -> Leaving {
-        Leaving { line, ..Leaving::default() }
+    pub(super) fn with(keeper: Option<Keeper>, line: Option<Line>) -> Leaving {
+        Leaving { keeper, line, ..Leaving::default() }
+    }
+
+    /// Who keeps what is written, if there is to be a line of that, and is none.
+    pub(super) fn lacks_line(&self) -> Option<Keeper> {
+        self.keeper.filter(|_| self.line.is_none())
     }
 
     /// Whether a daemon before has answered writes that no flush has covered.
@@ -53,6 +61,18 @@ impl Leaving {
 }
 
 impl FileImage {
+    /// The line comes after the image: the account could not be made before. A line that says
+    /// already that writes are unflushed has that from a daemon before.
+    pub(super) fn begin_line(&mut self, cx: &mut Cx, mut line: Line) {
+        if line.is_unflushed() {
+            self.outstanding.inherits();
+        }
+        line.set(self.outstanding.is_unflushed());
+        self.leaving.line = Some(line);
+        // No alarm was set for what is under way.
+        self.looks_for_long_flushes(cx);
+    }
+
     /// Nobody will ask for the image any more.
     pub(super) fn close_line(&mut self, cx: &mut Cx) {
         self.leaving.doubt.ends_for_good(cx, self.id);

@@ -71,6 +71,12 @@ impl Outstanding {
         Outstanding { answered, pages: Cached::default(), direct: Cached::default() }
     }
 
+    /// A daemon before may have answered writes that no flush has covered.
+    pub(super) fn inherits(&mut self) {
+        self.answered.begins();
+        self.answered.ends();
+    }
+
     /// Whether something was answered that no flush has covered.
     pub(super) fn is_unflushed(&self) -> bool {
         self.answered.is_outstanding()

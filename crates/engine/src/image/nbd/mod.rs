@@ -77,6 +77,7 @@ use super::{Cx, Done, Image, ImageInfo, ImageOp, LEAVING, Ticket, token};
 use crate::account::Line;
 use crate::buffer::Slice;
 use crate::io::{Completion, Crew, Errno, Fd, ImageId, Op};
+use crate::seldom::Seldom;
 use crate::sidecar::Identity;
 use crate::slab::Slab;
 use crate::timer::Alarm;
@@ -166,6 +167,7 @@ struct NbdImage {
     gone_back: bool,
     /// Nobody wants a new connection any more.
     over: Arc<AtomicBool>,
+    failed_flushes: Seldom,
 }
 
 impl NbdImage {
@@ -218,6 +220,7 @@ impl NbdImage {
             complaint: None,
             gone_back: false,
             over: Arc::default(),
+            failed_flushes: Seldom::default(),
             closing: false,
         };
         // What was opened is not known to be what was there before.

@@ -214,10 +214,14 @@ impl NbdImage {
         self.witnesses.lost();
         // Not in the place of a loss that nobody has heard of yet.
         self.forgotten.get_or_insert(Loss::FlushFailed);
-        tracing::warn!(
-            uri = %self.uri,
-            "the NBD server failed a flush, and may have dropped writes that it had answered"
-        );
+        if let Some(left_out) = self.failed_flushes.happens(cx.now) {
+            tracing::warn!(
+                uri = %self.uri,
+                left_out,
+                "the NBD server failed a flush, and may have dropped writes that it had \
+                 answered"
+            );
+        }
         // Of an image that leaves, it is asked for as long as somebody is to be told.
         if !self.closing || self.line.is_some() {
             self.tell_news(cx);

@@ -235,3 +235,43 @@ fn a_flush_that_has_lost_something_leaves_a_doubt_until_the_next_one_succeeds() 
         assert_eq!(kept.take_up(1).1, (!recovers).then_some(Loss::FlushUnheard));
     }
 }
+
+#[test]
+fn a_line_that_comes_late_says_what_is_unflushed_by_then() {
+    for flushes in [false, true] {
+        let kept = Kept::new();
+        // The account could not be made when the disk came.
+        let mut rig = rig_with(Some(4096), true, None);
+        assert!(rig.write(0, 8192, false).is_ok());
+        if flushes {
+            assert!(rig.call(ImageOp::Flush).is_ok());
+        }
+        let (line, left, _) = kept.take_up(1);
+        assert_eq!(left, None);
+        rig.image.keep_late(&mut rig.cx, line);
+        drop(rig); // Killed.
+        let (_, left, _) = kept.take_up(2);
+        assert_eq!(left, (!flushes).then_some(Loss::MountedAnew), "flushed: {flushes}");
+    }
+}
+
+#[test]
+fn a_line_that_comes_late_notes_what_comes_then() {
+    let kept = Kept::new();
+    let mut rig = rig_with(Some(4096), true, None);
+    rig.image.keep_late(&mut rig.cx, kept.take_up(1).0);
+    assert!(rig.write(0, 8192, false).is_ok());
+    drop(rig);
+    assert_eq!(kept.take_up(2).1, Some(Loss::MountedAnew));
+}
+
+#[test]
+fn an_image_that_gets_a_daemon_s_writes_late_has_them_until_its_next_flush() {
+    let kept = Kept::new();
+    let mut rig = rig_with(Some(4096), true, None);
+    let (mut inherited, ..) = kept.take_up(1);
+    inherited.set(true);
+    rig.image.keep_late(&mut rig.cx, inherited);
+    drop(rig);
+    assert_eq!(kept.take_up(2).1, Some(Loss::MountedAnew));
+}
