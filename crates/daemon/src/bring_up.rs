@@ -31,6 +31,7 @@ impl Daemon {
     /// Opens what the store knows of. Returns when all is up, or when those that
     /// are not have had their time; they come up later, behind the caller's back.
     pub(crate) fn bring_all_up(self: &Arc<Self>) -> Result<()> {
+        self.storage.tell_of_missing_disks()?;
         if let Err(error) = self.storage.store.forget_old_fingerprints() {
             // Places are compared with more than need be.
             tracing::warn!(%error, "what disks were known by elsewhere is not forgotten");

@@ -115,7 +115,6 @@ impl Running {
         let seen = Seen { log: settings.log, visitors, activity, live: Live::new()? };
         let daemon = Arc::new(Daemon::new(storage, seen));
         daemon.storage.vouch();
-        daemon.storage.tell_of_missing_disks()?;
         // Whoever comes in finds it in force.
         daemon.levels.reload()?;
         daemon.levels.switch_policies();

@@ -151,14 +151,7 @@ impl Moves {
                 | PauseReason::Destination(Fault::Lost),
                 Some(why),
             ) => (why.reason, why.better),
-            (PauseReason::Destination(Fault::Another), _) => (
-                format!("another export answers at {}", address(to.as_deref().ok())),
-                None,
-            ),
-            (PauseReason::Destination(Fault::Lacks(lack)), _) => {
-                (format!("the export at {} {lack}", address(to.as_deref().ok())), None)
-            }
-            (reason, _) => (reason.to_string(), None),
+            (reason, _) => (words(reason, to.as_deref().ok()), None),
         };
         let (hint, blame) = match better {
             Some((hint, blame)) => (Some(hint), blame),
@@ -187,10 +180,20 @@ fn is_server(to: &DatastoreHandle) -> bool {
     matches!(to.record().location, Location::Nbd(_))
 }
 
-/// Where the destination's server is.
-fn address(to: Option<&DatastoreHandle>) -> String {
+/// Why a migration stands still, with the address of its destination's server where that is
+/// what is wrong.
+fn words(reason: PauseReason, to: Option<&DatastoreHandle>) -> String {
     let location = to.map(|to| to.record().location.to_string());
-    location.unwrap_or_else(|| "the destination's address".into())
+    let at = location.unwrap_or_else(|| "the destination's address".into());
+    match reason {
+        PauseReason::Destination(Fault::Another) => {
+            format!("another export answers at {at}")
+        }
+        PauseReason::Destination(Fault::Lacks(lack)) => {
+            format!("the export at {at} {lack}")
+        }
+        reason => reason.to_string(),
+    }
 }
 
 /// A pause of a migration whose record cannot be read.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sterna_api::Warning;
 use sterna_core::DiskId;
-use sterna_core::durability::Loss;
+use sterna_core::durability::{Lack, Loss};
 use sterna_engine::datastore::Location;
 use sterna_engine::{Trouble, TroubleKind};
 use sterna_os::{Local, clock};
@@ -148,16 +148,9 @@ fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warni
                  --keep-image`, then `sterna disk import`"
             ),
         ),
-        TroubleKind::Lacks { lack, copy } => (
-            format!(
-                "the export of datastore {datastore} {lack}; {} since {since}",
-                match copy {
-                    true => "the copy of the disk there waits",
-                    false => "requests wait",
-                }
-            ),
-            lack.remedy().into(),
-        ),
+        TroubleKind::Lacks { lack, copy } => {
+            (lacks(lack, copy, datastore, &since), lack.remedy().into())
+        }
         TroubleKind::CannotFlush => (
             format!(
                 "since {since} no flush of the disk succeeds: a flush failed, and the \
@@ -228,6 +221,15 @@ fn unkept(name: &str, state: &dyn Display) -> (String, String) {
     )
 }
 
+/// What an export lacks that a disk is on, or its copy.
+fn lacks(lack: Lack, copy: bool, datastore: &str, since: &str) -> String {
+    let waits = match copy {
+        true => "the copy of the disk there waits",
+        false => "requests wait",
+    };
+    format!("the export of datastore {datastore} {lack}; {waits} since {since}")
+}
+
 /// What happened that may have lost writes, and where to look. The datastore has no name if
 /// it is not known which it was.
 fn forgot(why: Loss, datastore: &str) -> (&'static str, String) {
@@ -286,8 +288,6 @@ fn since(age: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sterna_core::durability::Lack;
-
     use super::*;
 
     fn told(kind: TroubleKind) -> Warning {

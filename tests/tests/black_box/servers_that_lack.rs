@@ -26,8 +26,7 @@ fn a_disk_goes_on_at_a_server_that_has_lost_conveniences() {
     let uri = stage.daemon.uri("d");
     nbdsh(&uri, "h.pwrite(b'1' * 4096, 0); h.flush()");
     server.kill();
-    let filters =
-        ["--filter=nozero", "--filter=noextents", "--filter=fua", "fuamode=none"];
+    let filters = ["--filter=nozero", "--filter=noextents"];
     let _less = instead(&stage, "far", &server, &filters);
     let script = "
 h.pwrite(b'2' * 4096, 4096, nbd.CMD_FLAG_FUA)
