@@ -9,7 +9,7 @@
 use sterna_api::{Disk, DiskActivity, Error, ErrorCode, Provision, Result};
 use sterna_core::DiskId;
 use sterna_engine::datastore::{self, Datastore, Location};
-use sterna_engine::sidecar::{Identity, Role};
+use sterna_engine::sidecar::{FIRST, Identity, Role};
 use sterna_engine::{AccountSpec, DiskSpec, ImageSpec};
 use sterna_os::{clock, descriptors, lock, random};
 use sterna_state::DiskRecord;
@@ -19,7 +19,6 @@ use crate::Storage;
 use crate::claims::Claim;
 use crate::datastores::claim_of as datastore_claim;
 use crate::handle::DatastoreHandle;
-use crate::unfinished::{self, FIRST};
 
 /// Disks are made of sectors.
 pub(crate) const SECTOR: u64 = 512;
@@ -114,7 +113,8 @@ impl Storage {
         self.check_is_nowhere_else(&handle, &store, placing.as_ref())?;
         // Until it is recorded, or nothing is left of it.
         let _placement = self.placements.take(&record);
-        let is_long = unfinished::takes_long(wanted);
+        // Its image says that it is partial until it is filled.
+        let is_long = wanted == Provision::ThickZeroed;
         if is_long {
             self.note_unfinished(&record)?;
         }

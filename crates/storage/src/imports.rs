@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
 use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
-use sterna_engine::sidecar::{Identity, Role, SidecarError};
+use sterna_engine::sidecar::{FIRST, Identity, Role, SidecarError};
 use sterna_engine::{Ground, ImageSpec, is_of_this_machine, opened_by_others};
 use sterna_os::lock;
 use sterna_state::DiskRecord;
@@ -23,7 +23,6 @@ use crate::disks::{SECTOR, identity, new_record};
 use crate::handle::DatastoreHandle;
 use crate::own_disk::{ASKING, has_open, silent};
 use crate::twins::Use;
-use crate::unfinished::FIRST;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
 const RESOLVING: Duration = Duration::from_secs(2);

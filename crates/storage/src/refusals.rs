@@ -6,11 +6,9 @@ use std::path::Path;
 
 use sterna_api::{Error, ErrorCode};
 use sterna_engine::datastore::DatastoreError;
-use sterna_engine::sidecar::{Role, SidecarError};
+use sterna_engine::sidecar::{FIRST, Role, SidecarError};
 use sterna_os::descriptors::HINT;
 use sterna_os::is_no_room;
-
-use crate::unfinished::FIRST;
 
 /// An error of the datastore `name`, for the API.
 pub(crate) fn refusal(name: &str, error: &DatastoreError) -> Error {

@@ -32,7 +32,7 @@ impl Stage {
         let at = |name: &str| scratch.path().join(name);
         // Datastores are outside of the state directory.
         let (state, socket) = (at("state"), at("api.sock"));
-        std::fs::create_dir(&state).unwrap();
+        std::fs::create_dir_all(state.join("accounts")).unwrap();
         let store = Store::open(&state.join("state.db")).unwrap();
         let places = DaemonPlaces { state, socket, nbd: Vec::new() };
         let engine = Engine::start(&Config { reactors: 1, ..Config::default() }).unwrap();

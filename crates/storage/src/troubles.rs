@@ -162,21 +162,9 @@ fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warni
             ),
         ),
         TroubleKind::Unkept => unkept(name, &state.display()),
-        TroubleKind::FailsWrites { count, errno, .. } => (
-            format!(
-                "{} of the disk failed on datastore {datastore}, the last on {since}: {}; \
-                 its clients were told",
-                match count {
-                    1 => "a write".to_owned(),
-                    many => format!("{many} writes"),
-                },
-                io::Error::from_raw_os_error(errno)
-            ),
-            format!(
-                "check datastore {datastore} and the kernel's log, then the file systems \
-                 and databases on {name}"
-            ),
-        ),
+        TroubleKind::FailsWrites { count, errno, .. } => {
+            fails_writes(name, datastore, &since, (count, errno))
+        }
         TroubleKind::Unread { clients } => (
             format!(
                 "{} since {since}: its requests wait for that, and not for datastore \
@@ -204,6 +192,30 @@ fn warning(name: &str, datastore: &str, state: &Path, trouble: Trouble) -> Warni
         ),
     };
     Warning { about: format!("disk {name}"), message, hint }
+}
+
+/// So many writes failed there, the last one so.
+fn fails_writes(
+    name: &str,
+    datastore: &str,
+    since: &str,
+    (count, errno): (u64, i32),
+) -> (String, String) {
+    (
+        format!(
+            "{} of the disk failed on datastore {datastore}, the last on {since}: {}; \
+             its clients were told",
+            match count {
+                1 => "a write".to_owned(),
+                many => format!("{many} writes"),
+            },
+            io::Error::from_raw_os_error(errno)
+        ),
+        format!(
+            "check datastore {datastore} and the kernel's log, then the file systems \
+             and databases on {name}"
+        ),
+    )
 }
 
 /// It is not kept whether a disk has unflushed writes.

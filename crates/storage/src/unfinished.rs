@@ -19,7 +19,7 @@ use sterna_api::{Error, Provision, Result};
 use sterna_core::DiskId;
 use sterna_engine::ImageSpec;
 use sterna_engine::datastore::{Datastore, DatastoreError};
-use sterna_engine::sidecar::Role;
+use sterna_engine::sidecar::{FIRST, Role};
 use sterna_runtime::tasks::Task;
 use sterna_state::DiskRecord;
 
@@ -35,19 +35,11 @@ const NOTES: &str = "unfinished";
 /// How often leftovers are looked for: their datastores may be offline.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The generation of a disk that is made.
-pub(crate) const FIRST: u64 = 1;
-
 /// Removes what daemons before have left of disks that they were making.
 pub fn clearing_unfinished(storage: &Arc<Storage>) -> Task {
     let clear = |storage: &Arc<Storage>| storage.clear_unfinished();
     let what = "remove images of disks that were not finished";
     Task::every("unfinished", what, EVERY, storage, clear)
-}
-
-/// Whether the image of a new disk says that it is partial until it is filled.
-pub(crate) fn takes_long(wanted: Provision) -> bool {
-    wanted == Provision::ThickZeroed
 }
 
 impl Storage {

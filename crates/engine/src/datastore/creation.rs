@@ -20,13 +20,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FlockOperation, StatxAttributes, StatxFlags, flock, statx,
-};
+use rustix::fs::{FlockOperation, flock};
 
 use super::directory::{Directory, IMAGE_SUFFIX, no_promise, sidecar_path, spec};
 use super::error::{failed, sidecar as sidecar_failed};
-use super::{DatastoreError, Provision, zeroes};
+use super::{DatastoreError, Provision, system, zeroes};
 use crate::image::{FileIdentity, ImageSpec};
 use crate::place;
 use crate::plain::{self, FRESH_PREFIX};
@@ -104,7 +102,7 @@ impl Directory {
     /// Refuses to make an image where nothing can be removed: what is made there by and by
     /// would have to stay, the unfinished image among it.
     fn check_may_remove(&self, image: &Path) -> Result<(), DatastoreError> {
-        match locked(self.path()) {
+        match system::locked(self.path()) {
             Some(why) => Err(failed("create", image)(why)),
             None => Ok(()),
         }
@@ -136,20 +134,6 @@ impl Directory {
         }
         file.sync_all().map_err(failed("create", path))
     }
-}
-
-/// Why files cannot be made in a directory, or not removed, whoever asks for it.
-pub(super) fn locked(directory: &Path) -> Option<io::Error> {
-    let found = statx(CWD, directory, AtFlags::empty(), StatxFlags::empty()).ok()?;
-    let has = |attribute| found.stx_attributes.contains(attribute);
-    let why = if has(StatxAttributes::APPEND) {
-        "the directory is append-only (`chattr -a` ends that)"
-    } else if has(StatxAttributes::IMMUTABLE) {
-        "the directory is immutable (`chattr -i` ends that)"
-    } else {
-        return None;
-    };
-    Some(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 fn unfinished_name(name: &str) -> String {

@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use sterna_core::{Bytes, Mark};
 
-use super::creation;
 use super::error::{failed, sidecar as sidecar_failed};
 use super::mark::{self, MarkError};
 use super::removal::{Known, Removed, remove_known};
@@ -72,7 +71,7 @@ impl Directory {
                 tracing::warn!(%path, %error, "there is no room for another file");
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let why = creation::locked(path).unwrap_or(error);
+                let why = system::locked(path).unwrap_or(error);
                 return Err(failed("create files in", path)(why));
             }
             made => made.map_err(failed("create files in", path))?,

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+
 use super::Space;
 
 /// The space of the file system that `path` is on, as an ordinary user sees it.
@@ -31,4 +33,18 @@ pub(super) fn space(path: &Path) -> io::Result<Space> {
         free: stat.f_bavail.saturating_mul(block),
         room: Some(room.finish()),
     })
+}
+
+/// Why files cannot be made in a directory, or not removed, whoever asks for it.
+pub(super) fn locked(directory: &Path) -> Option<io::Error> {
+    let found = statx(CWD, directory, AtFlags::empty(), StatxFlags::empty()).ok()?;
+    let has = |attribute| found.stx_attributes.contains(attribute);
+    let why = if has(StatxAttributes::APPEND) {
+        "the directory is append-only (`chattr -a` ends that)"
+    } else if has(StatxAttributes::IMMUTABLE) {
+        "the directory is immutable (`chattr -i` ends that)"
+    } else {
+        return None;
+    };
+    Some(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }

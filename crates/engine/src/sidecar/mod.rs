@@ -45,6 +45,9 @@ const VERSION: u32 = 1;
 const NAME_AT: usize = 56;
 const CRC_AT: usize = RECORD_LEN - 4;
 
+/// The generation of a disk that is made. The copy of a move has a higher one.
+pub const FIRST: u64 = 1;
+
 /// What an image is to its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {

@@ -14,10 +14,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use sterna_api::is_name;
-use sterna_engine::sidecar::{Identity, Role, SidecarError};
+use sterna_engine::sidecar::{FIRST, Identity, Role, SidecarError};
 use sterna_state::DiskRecord;
-
-use crate::unfinished::FIRST;
 
 /// An image with a sidecar that no disk has.
 pub(super) struct Found {
