@@ -13,7 +13,6 @@ use sterna_os::lock;
 use sterna_runtime::threads;
 use sterna_state::{MigrationRecord, Pause, Step};
 
-use super::copies::copies;
 use super::guard::wanted;
 use super::{Job, TURN};
 use crate::Moves;
@@ -123,6 +122,11 @@ impl Moves {
             Err(error) => return self.cancel_soon(&job, error),
         };
         let record = self.migration_record(id)?;
+        if record.cancel && is_open(&record) && job.running() {
+            // The mirror may not have heard it.
+            self.tell(&job, Control::Cancel)?;
+            return self.show_migration(id);
+        }
         if record.step == Step::Committed && self.storage.problem_of(job.disk).is_some() {
             // Otherwise the record would keep its disk from being removed and recovered.
             self.end_unseen(&job, &record)?;
@@ -144,7 +148,7 @@ impl Moves {
     /// for a server that hangs: the wish is noted down now, and is seen to in the turn after.
     fn cancel_soon(self: &Arc<Self>, job: &Arc<Job>, busy: Error) -> Result<Migration> {
         let (id, record) = (job.id, self.migration_record(job.id)?);
-        if !copies(&record) {
+        if !is_open(&record) {
             return Err(busy);
         }
         if !record.cancel {
@@ -169,7 +173,7 @@ impl Moves {
     /// mirror that is still there then is ended again and again (`end_again`).
     fn heed_cancel(self: &Arc<Self>, job: &Job) -> Result<()> {
         let record = self.migration_record(job.id)?;
-        match copies(&record) && record.cancel {
+        match is_open(&record) && record.cancel {
             true if job.running() => self.tell(job, Control::Cancel),
             true => self.put_away(job),
             false => Ok(()),
@@ -258,6 +262,11 @@ impl Moves {
                 .hint(format!("see `sterna migration show {}`", job.id))
         })
     }
+}
+
+/// Whether a migration has not switched over, and may be given up. It may stand still.
+fn is_open(record: &MigrationRecord) -> bool {
+    matches!(record.step, Step::Copying | Step::Switching)
 }
 
 /// What was asked of a guard, for the log and the events: `keep 97%, p99 below 5.0 ms`.

@@ -12,6 +12,7 @@
 //! Its sidecar says so (`Origin`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sterna_api::{Application, Error, Report, Result};
 use sterna_engine::mirror::MapFile;
@@ -29,6 +30,10 @@ use super::left_behind::sidecar_left;
 use super::own_images::{is_copy, is_old_source, sources};
 use super::start::partial;
 use crate::Moves;
+
+/// How long an old image's datastore may take for a write, beside whatever else it has to do,
+/// before the image is left there.
+const WRITES: Duration = Duration::from_secs(30);
 
 /// What has become of the image that a disk has left.
 enum SourceIs {
@@ -82,8 +87,9 @@ impl Moves {
                 .removal_of_source(record)
                 .map(|command| format!("kept: {place}; {command} removes the old image")),
             Ok(SourceIs::Renamed) => Some(format!(
-                "the old image has another name than {place}: Sterna did not remove it, and \
-                 its sidecar still names the disk; remove both by hand"
+                "the old image has another name than {place}: Sterna did not touch it, and \
+                 its sidecar still names the disk; keep both out of a datastore, or remove \
+                 both by hand"
             )),
             Err(error) => {
                 let migration = record.id;
@@ -128,8 +134,8 @@ impl Moves {
     fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<SourceIs> {
         let (handle, file) =
             (self.storage.handle(&record.from.datastore)?, &record.from.image);
-        // Where writes hang nobody waits for the removal: the disk is elsewhere.
-        handle.must_answer()?;
+        // Where writes hang nobody waits long for the removal: the disk is elsewhere.
+        handle.must_answer_within(WRITES)?;
         if job.source_has_another_name() {
             return Ok(SourceIs::Renamed);
         }

@@ -239,10 +239,9 @@ impl Moves {
         }
     }
 
-    /// Whether the operator has given a migration up since its record was read.
+    /// Whether the operator has given a migration up, perhaps since its record was read.
     fn is_called_off(&self, record: &MigrationRecord) -> bool {
-        let now = self.migration_record(record.id);
-        !record.cancel && now.is_ok_and(|now| now.cancel)
+        record.cancel || self.migration_record(record.id).is_ok_and(|now| now.cancel)
     }
 
     /// A datastore is back: what waited for nothing else goes on by itself.
@@ -278,7 +277,10 @@ impl Moves {
                     let migration = record.id;
                     tracing::warn!(migration, %error, "the migration could not continue");
                 }
-            } else if !job.running() && self.storage.problem_of(record.disk).is_none() {
+            } else if !job.running()
+                && !record.cancel
+                && self.storage.problem_of(record.disk).is_none()
+            {
                 // What stands in the way now is recorded by it.
                 let _ = self.relaunch(&job, &record);
             }

@@ -121,7 +121,10 @@ impl Storage {
         let at_first = if is_long { Role::Partial } else { role };
         let created = store
             .create_image(&identity(&record, FIRST, at_first), provision(wanted))
-            .map_err(|error| handle.refused(&error))?;
+            .map_err(|error| {
+                self.forget_unfinished(record.id);
+                handle.refused(&error)
+            })?;
         handle.note_size(&store);
         let image = &created.image;
         // Filling takes minutes, in which others find places elsewhere.

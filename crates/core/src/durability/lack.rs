@@ -42,6 +42,10 @@ impl Lack {
                 "start the server for several clients again (qemu-nbd: --shared=8; nbdkit: \
                  with multi-conn), or restart the daemon"
             }
+            // Without the restart: a disk has blocks of 512 bytes.
+            Lack::SmallBlocks { minimum } if *minimum > 512 => {
+                "start the server with its former block size again"
+            }
             Lack::SmallBlocks { .. } => {
                 "start the server with its former block size again, or restart the daemon"
             }

@@ -251,8 +251,11 @@ impl Directory {
             return Err(DatastoreError::Another(path.into()));
         }
         // The image is gone before its sidecar is, also after a power loss.
-        self.sync()?;
-        sidecar::file::remove(&beside).map_err(DatastoreError::SidecarStays)
+        let stays = |error: &dyn std::fmt::Display| {
+            DatastoreError::SidecarStays(error.to_string())
+        };
+        self.sync().map_err(|error| stays(&error))?;
+        sidecar::file::remove(&beside).map_err(|error| stays(&error))
     }
 
     /// The images of the directory: the files that have a sidecar.

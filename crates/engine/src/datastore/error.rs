@@ -77,7 +77,7 @@ pub enum DatastoreError {
     Unproven(PathBuf),
     /// The image is removed; that, or the removal of its sidecar, could not be finished.
     #[error("the image is removed, but the removal of its sidecar failed: {0}")]
-    SidecarStays(SidecarError),
+    SidecarStays(String),
     /// The image does not fit.
     #[error("{place} has {free} free, and the image needs {needed}")]
     Full {

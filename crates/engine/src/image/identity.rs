@@ -198,9 +198,9 @@ impl HeldFile {
         let named = match statx(CWD, &self.path, flags, asked()) {
             Ok(named) => named,
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
-                return Err(match found.stx_nlink {
-                    0 => Astray::Nameless,
-                    _ => Astray::Renamed,
+                return Err(match self.name_now() {
+                    None => Astray::Nameless,
+                    Some(_) => Astray::Renamed,
                 });
             }
             Err(error) => return Err(unseen(error.into())),
@@ -220,12 +220,21 @@ impl HeldFile {
     /// Whether the file is there, and its name leads to none or to another one. May hang
     /// with its file system.
     pub fn has_another_name(&self) -> bool {
-        let has_names = || look_at(&*self.file).is_ok_and(|found| found.stx_nlink > 0);
         match self.check(0) {
             Err(Astray::Renamed) => true,
-            Err(Astray::Replaced) => has_names(),
+            Err(Astray::Replaced) => self.name_now().is_some(),
             _ => false,
         }
+    }
+
+    /// The name that the kernel knows of the file now, if it leads to the file. A file that was
+    /// removed on NFS has one that goes with the last descriptor.
+    fn name_now(&self) -> Option<PathBuf> {
+        let file = self.file.as_fd().as_raw_fd();
+        let name = std::fs::read_link(format!("/proc/self/fd/{file}")).ok()?;
+        let goes_soon = name.file_name()?.as_encoded_bytes().starts_with(b".nfs");
+        let is_it = FileIdentity::at(&name).is_ok_and(|found| found.is(&self.identity));
+        (is_it && !goes_soon).then_some(name)
     }
 
     /// It has been seen with this length.

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 #[cfg(test)]
 use std::sync::mpsc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sterna_api::Result;
 use sterna_engine::datastore::Datastore;
@@ -19,6 +20,9 @@ use super::DatastoreHandle;
 /// for a change waits that long for a refusal.
 const WRITE: Duration = Duration::from_secs(8);
 
+/// How soon it is seen that a write has ended.
+const AGAIN: Duration = Duration::from_millis(500);
+
 impl DatastoreHandle {
     /// Refuses what somebody asks for now, if the datastore does not answer, or takes no
     /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is
@@ -27,6 +31,19 @@ impl DatastoreHandle {
         // Where even reads hang, nobody waits for a write.
         let datastore = self.must_answer_reads()?;
         self.is_written_to(datastore)
+    }
+
+    /// The same with so much patience for a write that is under way.
+    pub fn must_answer_within(&self, patience: Duration) -> Result<()> {
+        let until = Instant::now() + patience;
+        loop {
+            let answered = self.must_answer();
+            let waits = self.takes_no_writes().is_some() && Instant::now() < until;
+            if answered.is_ok() || !waits {
+                return answered;
+            }
+            thread::sleep(AGAIN);
+        }
     }
 
     /// The same of a datastore of which something is only read.
@@ -67,7 +84,7 @@ impl DatastoreHandle {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::time::{Instant, SystemTime};
+    use std::time::SystemTime;
 
     use super::*;
     use crate::handle::{FIGURE, on_a_fresh_directory};

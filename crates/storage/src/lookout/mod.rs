@@ -83,8 +83,8 @@ impl Trouble {
                  daemon before"
             ),
             Some(Astray::Renamed) => format!(
-                "the next daemon does not find it: put it back, or move the disk now \
-                 (`sterna migrate {disk} --to DATASTORE`)"
+                "the next daemon does not find it: before this one ends, put it back, or \
+                 move the disk (`sterna migrate {disk} --to DATASTORE`)"
             ),
             Some(Astray::Nameless | Astray::Replaced) => format!(
                 "all writes to the disk are lost when the daemon ends: move the disk \

@@ -74,7 +74,9 @@ impl NbdImage {
         if session.flags.has(F::READ_ONLY) {
             return Some(Lack::Writable);
         }
-        if lost(F::SEND_FLUSH) {
+        // One that never had flushes may have made writes durable one by one.
+        let cannot_flush = !session.flags.has(F::SEND_FLUSH);
+        if lost(F::SEND_FLUSH) || cannot_flush && lost(F::SEND_FUA) {
             return Some(Lack::Flush);
         }
         if lost(F::CAN_MULTI_CONN) {
