@@ -56,7 +56,8 @@ for i in range({how_often}):
 /// test does between them. The lines see `connect()`, which gives a connection, and
 /// `flushes(h)`, which says what becomes of two flushes of one.
 pub struct Clients {
-    child: Child,
+    /// None: it has ended.
+    child: Option<Child>,
     went: PathBuf,
 }
 
@@ -94,18 +95,28 @@ while not os.path.exists('{}'): time.sleep(0.01)
             .spawn()
             .expect("start clients");
         until("the clients to have come", seconds(10), || came.exists().then_some(()));
-        Clients { child, went }
+        Clients { child: Some(child), went }
     }
 
     /// Has them go on; gives what becomes of their flushes.
     #[track_caller]
-    pub fn go_on(self) -> Vec<String> {
+    pub fn go_on(mut self) -> Vec<String> {
         std::fs::write(&self.went, "").expect("say go");
-        let output = self.child.wait_with_output().expect("wait for the clients");
+        let child = self.child.take().expect("they run");
+        let output = child.wait_with_output().expect("wait for the clients");
         let text = programs::both(&output);
         assert!(output.status.success(), "the clients failed:\n{text}");
         let printed = String::from_utf8_lossy(&output.stdout);
         printed.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

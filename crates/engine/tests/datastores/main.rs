@@ -169,7 +169,7 @@ fn an_image_that_is_not_the_expected_one_is_refused() {
     refused(Identity { generation: 2, ..identity.clone() }, "generation 1 and not 2");
     refused(
         Identity { role: Role::Partial, ..identity.clone() },
-        "active and not partial",
+        "active, generation 1, and not partial, generation 1",
     );
     let newer = Identity { generation: 2, role: Role::Retired, ..identity.clone() };
     store.write_sidecar(&image, &newer).unwrap();
