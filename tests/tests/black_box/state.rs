@@ -389,10 +389,12 @@ struct Btrfs {
 impl Btrfs {
     fn new(file: &Path, mount: &Path, size: u64) -> Btrfs {
         std::fs::File::create(file).and_then(|it| it.set_len(size)).expect("a file");
-        programs::run(
-            "mkfs.btrfs",
-            ["-q".as_ref(), "-f".as_ref(), "--mixed".as_ref(), file.as_os_str()],
-        );
+        // It looks at all loop devices, and fails if one goes in that moment.
+        let options = ["-q", "-f", "--mixed"].map(AsRef::as_ref);
+        until("the file system to be made", seconds(20), || {
+            let arguments = options.into_iter().chain([file.as_os_str()]);
+            programs::attempt("mkfs.btrfs", arguments).0.then_some(())
+        });
         std::fs::create_dir_all(mount).expect("make the mount point");
         programs::run(
             "mount",

@@ -117,6 +117,8 @@ impl<M: RegionMap> Mirror<M> {
 
     /// The source may have lost what copies have.
     pub(super) fn source_forgot(&mut self, now: Nanos, why: Loss, out: &mut Vec<Action>) {
+        // What differs from now on, the source may have made so.
+        self.copier.differing.clear();
         if self.source_losses.lost(why) {
             self.withdraw(now, Doubt::Equal, out);
         }

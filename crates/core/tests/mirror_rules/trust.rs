@@ -1,12 +1,13 @@
 //! How far a copy is believed, and when it is not believed any more.
 
-use sterna_core::Nanos;
+use sterna_core::durability::Loss;
 use sterna_core::mirror::{
     Action, Config, Control, Doubt, Event, Fault, Job, JobKind, JobOutcome, PauseReason,
     Phase, RequestId, Side, Stored, Suspicion,
 };
+use sterna_core::{ByteRange, Nanos};
 
-use crate::bench::{Bench, REGION, REGIONS, destination, source};
+use crate::bench::{Bench, REGION, REGIONS, destination, jobs, source};
 
 /// Regions that fit into one chunk.
 const SMALL: u64 = 2;
@@ -213,5 +214,32 @@ fn an_image_that_may_be_another_one_is_compared() {
         fresh.tell(Event::Control(Control::Pause));
         fresh.tell(Event::Doubted(doubt));
         assert_eq!(fresh.stored(0), untouched, "{doubt:?}");
+    }
+}
+
+/// A region that differs each time that it is compared, after it was copied.
+#[test]
+fn what_a_source_goes_on_to_drop_is_not_the_destinations_fault() {
+    for drops in [false, true] {
+        let config = Config { verify: true, ..Bench::config() };
+        let mut bench = Bench::with(Stored::Synced, config);
+        let mut open = jobs(bench.tell(Event::Tick));
+        for _ in 0..40 {
+            let Some(job) = open.pop() else { break };
+            if drops {
+                let forgot = Event::SourceForgot(Loss::FlushFailed);
+                open.extend(jobs(bench.tell(forgot)));
+            }
+            let differing = vec![ByteRange::new(job.range.offset, 512)];
+            let outcome = JobOutcome::Compared { differing, read: job.range.len };
+            let asked = match job.kind {
+                JobKind::Compare => bench.tell(Event::JobDone { job: job.id, outcome }),
+                _ => bench.copied(job),
+            };
+            open.extend(jobs(asked));
+        }
+        let phase = bench.mirror.progress().phase;
+        let is_accused = matches!(phase, Phase::Paused(PauseReason::Differing(_)));
+        assert_eq!(is_accused, !drops, "{phase:?}");
     }
 }
