@@ -18,14 +18,20 @@ fn instead(stage: &Stage, name: &str, was: &Nbdkit, filters: &[&str]) -> Nbdkit 
     Nbdkit::on_file(&stage.scratch, name, was.file(), filters)
 }
 
-#[test]
-fn a_disk_goes_on_at_a_server_that_has_lost_conveniences() {
-    let Some(stage) = Stage::given(CLIENTS) else { return };
+/// A server with everything, which is killed, and the URI of the disk `d` on it.
+fn written_and_gone(stage: &Stage) -> (Nbdkit, String) {
     let mut server = stage.nbd_server("far", SIZE, &[]);
     stage.daemon.sterna(&format!("disk create d --size {SIZE} --on far")).ok();
     let uri = stage.daemon.uri("d");
     nbdsh(&uri, "h.pwrite(b'1' * 4096, 0); h.flush()");
     server.kill();
+    (server, uri)
+}
+
+#[test]
+fn a_disk_goes_on_at_a_server_that_has_lost_conveniences() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let (server, uri) = written_and_gone(&stage);
     let filters = ["--filter=nozero", "--filter=noextents"];
     let _less = instead(&stage, "far", &server, &filters);
     let script = "
@@ -43,11 +49,7 @@ print(bytes(h.pread(512, 0)[:1] + h.pread(512, 4096)[:1]))";
 #[test]
 fn a_disk_whose_export_came_back_read_only_says_so_everywhere() {
     let Some(stage) = Stage::given(CLIENTS) else { return };
-    let mut server = stage.nbd_server("far", SIZE, &[]);
-    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on far")).ok();
-    let uri = stage.daemon.uri("d");
-    nbdsh(&uri, "h.pwrite(b'1' * 4096, 0); h.flush()");
-    server.kill();
+    let (server, uri) = written_and_gone(&stage);
     // The first attempts find nobody there: that is not all that the log may say.
     thread::sleep(Duration::from_millis(700));
     let mut read_only = instead(&stage, "far", &server, &["--readonly"]);

@@ -72,6 +72,16 @@ fn record_of(stage: &Stage, id: u64) -> PathBuf {
     stage.daemon.state().join(format!("commits/{id}.commit"))
 }
 
+/// Until its record says so.
+#[track_caller]
+fn wait_for_the_commit(stage: &Stage, id: u64) {
+    let record = record_of(stage, id);
+    until("the commit", seconds(60), || {
+        let says = std::fs::read(&record).ok()?;
+        (says.get(12) == Some(&2)).then_some(())
+    });
+}
+
 /// A disk of 32 MiB whose migration is shortly before its end.
 fn about_to_commit(stage: &Stage) -> u64 {
     stage.disk_with_data("a", 32 * MIB, 32 * MIB);
@@ -161,11 +171,7 @@ fn a_kill_after_the_record_of_the_commit_leaves_the_destination_and_the_record_f
         let mut stage = Stage::new();
         let id = about_to_commit(&stage);
         let slow = Traced::thread(&stage, "sterna-store", &slow);
-        let record = record_of(&stage, id);
-        until("the commit", seconds(60), || {
-            let says = std::fs::read(&record).ok()?;
-            (says.get(12) == Some(&2)).then_some(())
-        });
+        wait_for_the_commit(&stage, id);
         stage.daemon.kill();
         drop(slow);
         let log = stage.scratch.path("start.strace");
@@ -214,11 +220,7 @@ threading.Thread(target=work, args=(connect(),)).start()";
     let id = stage.daemon.migrate("a --to there --rate 16M");
     // It is written, and nobody is told so for a while.
     let slow = Traced::record(&stage, id, "delay_exit=4s");
-    let record = record_of(&stage, id);
-    until("the commit", seconds(60), || {
-        let says = std::fs::read(&record).ok()?;
-        (says.get(12) == Some(&2)).then_some(())
-    });
+    wait_for_the_commit(&stage, id);
     stage.daemon.kill();
     drop(slow);
     stage.daemon.restart();
@@ -310,11 +312,7 @@ fn a_move_that_was_committed_is_not_given_up_though_its_record_could_not_be_read
     let mut stage = Stage::new();
     let id = about_to_commit(&stage);
     let slow = Traced::thread(&stage, "sterna-store", &SLOW_WRITES);
-    let record = record_of(&stage, id);
-    until("the commit", seconds(60), || {
-        let says = std::fs::read(&record).ok()?;
-        (says.get(12) == Some(&2)).then_some(())
-    });
+    wait_for_the_commit(&stage, id);
     stage.daemon.kill();
     drop(slow);
     // A start can neither read the record nor find the source.
