@@ -49,7 +49,7 @@ print(bytes(h.pread(512, 0)[:1] + h.pread(512, 4096)[:1]))";
 #[test]
 fn a_disk_whose_export_came_back_read_only_says_so_everywhere() {
     let Some(stage) = Stage::given(CLIENTS) else { return };
-    let (server, uri) = written_and_gone(&stage);
+    let (mut server, uri) = written_and_gone(&stage);
     // The first attempts find nobody there: that is not all that the log may say.
     thread::sleep(Duration::from_millis(700));
     let mut read_only = instead(&stage, "far", &server, &["--readonly"]);

@@ -316,6 +316,7 @@ fn a_move_that_was_committed_is_not_given_up_though_its_record_could_not_be_read
     stage.daemon.kill();
     drop(slow);
     // A start can neither read the record nor find the source.
+    let record = record_of(&stage, id);
     let aside = record.with_extension("aside");
     std::fs::rename(&record, &aside).expect("put the record aside");
     std::fs::create_dir(&record).expect("put something in its place");
