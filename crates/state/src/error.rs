@@ -106,9 +106,9 @@ impl StoreError {
 
 /// What to do about a database that is elsewhere.
 pub(super) const GONE: &str = "Sterna still serves all disks, and changes nothing. Put the state \
-    directory back in its place, with its permissions; if it is lost, stop the daemon, restore a backup of state.db, \
-    or begin with an empty state directory, add the datastores and `sterna disk recover`: see \
-    docs/manual/files.md";
+    directory back in its place, with its permissions; if it is lost, stop the daemon, restore a \
+    backup of state.db, or begin with an empty state directory, add the datastores and `sterna \
+    disk recover`: see docs/manual/files.md";
 
 /// What to do about a database that cannot be read any more.
 const DAMAGED: &str = "look at the kernel's log first: if the file system of the state \

@@ -8,6 +8,9 @@ use std::fmt;
 
 use crate::Bytes;
 
+/// What a disk's blocks have: an export that takes none so small is not opened.
+const BLOCK: u32 = 512;
+
 /// Why an export that came back is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
@@ -42,8 +45,8 @@ impl Lack {
                 "start the server for several clients again (qemu-nbd: --shared=8; nbdkit: \
                  with multi-conn), or restart the daemon"
             }
-            // Without the restart: a disk has blocks of 512 bytes.
-            Lack::SmallBlocks { minimum } if *minimum > 512 => {
+            // After a restart it would not be opened at all.
+            Lack::SmallBlocks { minimum } if *minimum > BLOCK => {
                 "start the server with its former block size again"
             }
             Lack::SmallBlocks { .. } => {

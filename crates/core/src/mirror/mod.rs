@@ -156,7 +156,7 @@ pub struct Mirror<M> {
     guest_waits: bool,
     /// Since when the destination is out of reach, as far as that counts.
     out_of_reach: Option<Nanos>,
-    /// Another export answers in its place.
+    /// Why what answers in its place is not used.
     unfit: Option<Fault>,
     /// When the destination is flushed next, if anything is unflushed.
     flush_at: Nanos,

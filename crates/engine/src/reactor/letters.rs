@@ -7,10 +7,8 @@ use super::{MAILBOX, Reactor};
 use crate::account::Keep;
 use crate::directory::Place;
 use crate::disk::{Disk, Placed};
-use crate::export::connection::Connection;
 use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
-use crate::slab::Slab;
 use crate::stats::DiskWindow;
 use crate::troubles::{Trouble, TroubleKind};
 use sterna_core::durability::Keeper;
@@ -65,13 +63,11 @@ impl Reactor {
     pub(crate) fn take_windows(&mut self) -> Vec<DiskWindow> {
         let span = self.cx.now.since(std::mem::replace(&mut self.counted, self.cx.now));
         let mut taken = Vec::new();
+        // What waits for a client to read does not wait for the disk.
+        let unread = self.await_clients();
         for key in self.disks.keys() {
             let Some(Disk { core, .. }) = self.disks.get_mut(key) else { continue };
-            // What waits for a client to read does not wait for the disk.
-            let unread = match core.ahead {
-                0 => 0,
-                _ => await_clients(&self.connections, key, self.cx.now),
-            };
+            let unread = unread.get(&key).copied().unwrap_or(0);
             let under_way = core.in_flight() + core.ahead.saturating_sub(unread);
             let in_flight = u32::try_from(under_way).unwrap_or(u32::MAX);
             if let Some(window) = core.counters.take_window(span, in_flight)
@@ -97,6 +93,19 @@ impl Reactor {
             let trouble = Trouble { kind: TroubleKind::Unread { clients }, age };
             Some((self.disks.get(key)?.core.id, trouble))
         }));
+        all
+    }
+
+    /// By disk, if there are any: how many commands wait for nothing but that their clients
+    /// read.
+    fn await_clients(&self) -> BTreeMap<u32, usize> {
+        let mut all = BTreeMap::new();
+        for (_, connection) in self.connections.iter() {
+            let waiting = connection.await_client(self.cx.now);
+            if waiting > 0 {
+                *all.entry(connection.disk).or_insert(0) += waiting;
+            }
+        }
         all
     }
 
@@ -175,10 +184,4 @@ impl Reactor {
             }
         }
     }
-}
-
-/// How many commands of a disk wait for nothing but that their clients read.
-fn await_clients(connections: &Slab<Connection>, disk: u32, now: Nanos) -> usize {
-    let all = connections.iter().filter(|(_, connection)| connection.disk == disk);
-    all.map(|(_, connection)| connection.await_client(now)).sum()
 }

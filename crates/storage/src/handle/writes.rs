@@ -7,8 +7,7 @@
 use std::sync::Arc;
 #[cfg(test)]
 use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sterna_api::Result;
 use sterna_engine::datastore::Datastore;
@@ -20,30 +19,19 @@ use super::DatastoreHandle;
 /// for a change waits that long for a refusal.
 const WRITE: Duration = Duration::from_secs(8);
 
-/// How soon it is seen that a write has ended.
-const AGAIN: Duration = Duration::from_millis(500);
-
 impl DatastoreHandle {
     /// Refuses what somebody asks for now, if the datastore does not answer, or takes no
     /// writes: whoever touches it would wait with it, maybe for ever. What waits for it is
     /// seen to when it answers again.
     pub fn must_answer(&self) -> Result<()> {
-        // Where even reads hang, nobody waits for a write.
-        let datastore = self.must_answer_reads()?;
-        self.is_written_to(datastore)
+        self.must_answer_within(WRITE)
     }
 
-    /// The same with so much patience for a write that is under way.
-    pub fn must_answer_within(&self, patience: Duration) -> Result<()> {
-        let until = Instant::now() + patience;
-        loop {
-            let answered = self.must_answer();
-            let waits = self.takes_no_writes().is_some() && Instant::now() < until;
-            if answered.is_ok() || !waits {
-                return answered;
-            }
-            thread::sleep(AGAIN);
-        }
+    /// The same of a datastore that may take so long for a write.
+    pub fn must_answer_within(&self, limit: Duration) -> Result<()> {
+        // Where even reads hang, nobody waits for a write.
+        let datastore = self.must_answer_reads()?;
+        self.is_written_to(datastore, limit)
     }
 
     /// The same of a datastore of which something is only read.
@@ -55,8 +43,8 @@ impl DatastoreHandle {
         Ok(datastore)
     }
 
-    fn is_written_to(&self, datastore: Arc<Datastore>) -> Result<()> {
-        let written = self.writes.ask(WRITE, move || {
+    fn is_written_to(&self, datastore: Arc<Datastore>, limit: Duration) -> Result<()> {
+        let written = self.writes.ask(limit, move || {
             // Before as well: nothing is written to what is not the datastore.
             datastore.check()?;
             datastore.touch();
@@ -84,7 +72,7 @@ impl DatastoreHandle {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::time::SystemTime;
+    use std::time::{Instant, SystemTime};
 
     use super::*;
     use crate::handle::{FIGURE, on_a_fresh_directory};
@@ -131,7 +119,7 @@ mod tests {
         let made = SystemTime::UNIX_EPOCH;
         File::open(&directory).unwrap().set_modified(made).unwrap();
         // It is found out between the opening and the question.
-        assert!(handle.is_written_to(datastore).is_err());
+        assert!(handle.is_written_to(datastore, WRITE).is_err());
         assert_eq!(directory.metadata().unwrap().modified().unwrap(), made);
     }
 }
