@@ -91,13 +91,27 @@ fn a_limit_that_has_helped_and_was_removed_is_remembered_with_its_command() {
     let mut deeds = limited();
     let at = Nanos::from_secs;
     deeds.step(at(140), |_| state(false, 3));
-    assert_eq!(deeds.taken_back(at(150), DISK), None, "it is in force");
+    assert_eq!(deeds.taken_back(at(150), DISK, None), None, "it is in force");
     let again = Some("sterna policy limit batch 8M".to_owned());
     let removed = Deed { again, ..made("policy 5 was removed") };
     deeds.note(at(200), removed, []);
-    let proven = deeds.taken_back(at(260), DISK).unwrap();
+    let proven = deeds.taken_back(at(260), DISK, None).unwrap();
     assert_eq!((proven.took, proven.ago), (Nanos::from_millis(3), at(60)));
     assert_eq!(proven.again, "sterna policy limit batch 8M");
     deeds.step(at(30_000), |_| state(false, 3));
-    assert_eq!(deeds.taken_back(at(30_000), DISK), None, "the load is another one");
+    assert_eq!(deeds.taken_back(at(30_000), DISK, None), None, "the load is another one");
+}
+
+#[test]
+fn a_policy_without_which_a_disk_is_worse_may_be_made_again() {
+    let (mut deeds, at) = (Deeds::default(), Nanos::from_secs);
+    let again = Some("sterna policy cruise gold 18ms".to_owned());
+    let removed = Deed { again, ..made("policy 5 was removed") };
+    deeds.note(at(100), removed, [(DISK, Some(Nanos::from_millis(16)))]);
+    let missed = |takes| deeds.taken_back(at(128), DISK, Some(Nanos::from_millis(takes)));
+    assert_eq!(missed(17), None, "chance");
+    let missed = missed(60).unwrap();
+    assert_eq!((missed.took, missed.ago), (Nanos::from_millis(16), at(28)));
+    assert_eq!(missed.again, "sterna policy cruise gold 18ms");
+    assert_eq!(limited().taken_back(at(128), DISK, Some(at(1))), None, "it was made");
 }

@@ -14,7 +14,7 @@ use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos, Percent};
 use sterna_service_levels::PolicySnapshot;
 use sterna_state::DiskRecord;
-use sterna_storage::handle::SpaceAnswer;
+use sterna_storage::handle::{DatastoreHandle, SpaceAnswer};
 use sterna_telemetry::samples::window;
 
 use crate::Planner;
@@ -83,7 +83,7 @@ impl Planner {
     fn seen(&self, window: Nanos) -> Result<Scene> {
         let (mut names, mut datastores) = (Vec::new(), Vec::new());
         for (handle, found) in self.storage.look_at_handles() {
-            datastores.push(self.seen_datastore(handle.name(), &found, window));
+            datastores.push(self.seen_datastore(&handle, &found, window));
             names.push(handle.name().to_owned());
         }
         let known: HashMap<&str, usize> =
@@ -103,17 +103,15 @@ impl Planner {
 
     fn seen_datastore(
         &self,
-        name: &str,
+        handle: &DatastoreHandle,
         found: &SpaceAnswer,
         window: Nanos,
     ) -> Datastore {
-        let space = found.as_ref().ok().filter(|space| space.capacity > 0);
-        let taken = space.map(|space| {
-            space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
-        });
+        let name = handle.name();
+        let space = found.as_ref().ok();
         Datastore {
-            taken,
-            shared_room: found.as_ref().ok().and_then(|space| space.room),
+            taken: space.and_then(|space| handle.taken(space)),
+            shared_room: space.and_then(|space| space.room),
             device: self
                 .storage
                 .samples

@@ -145,6 +145,14 @@ impl DatastoreHandle {
         &self.ending
     }
 
+    /// Which part of its room is taken, 0 to 1, if images share it. A device or an export with
+    /// its one image is not full: nothing else was to come there.
+    pub fn taken(&self, space: &Space) -> Option<f64> {
+        let is_judged = self.is_shared() && space.capacity > 0;
+        let taken = space.capacity.saturating_sub(space.free);
+        is_judged.then(|| taken as f64 / space.capacity as f64)
+    }
+
     /// Whether images share its room. A device, or an export, is all its image's.
     pub fn is_shared(&self) -> bool {
         match self.record.location {

@@ -47,6 +47,21 @@ print(bytes(h.pread(512, 0)[:1] + h.pread(512, 4096)[:1]))";
 }
 
 #[test]
+fn a_write_that_must_be_durable_is_flushed_at_a_server_that_has_lost_fua() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let (server, uri) = written_and_gone(&stage);
+    let seen = stage.scratch.path("seen.log");
+    let log = format!("logfile={}", seen.display());
+    let filters = ["--filter=log", &log, "--filter=fua"];
+    let _less = instead(&stage, "far", &server, &filters);
+    nbdsh(&uri, "h.pwrite(b'2' * 4096, 4096, nbd.CMD_FLAG_FUA)");
+    let log = std::fs::read_to_string(&seen).unwrap();
+    let words = ["Write", "...Write", "Flush"];
+    let places = words.map(|word| log.find(word).unwrap_or_else(|| panic!("{log}")));
+    assert!(places.is_sorted() && !log.contains("fua=1"), "{log}");
+}
+
+#[test]
 fn a_disk_whose_export_came_back_read_only_says_so_everywhere() {
     let Some(stage) = Stage::given(CLIENTS) else { return };
     let (mut server, uri) = written_and_gone(&stage);

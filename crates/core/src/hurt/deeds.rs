@@ -5,6 +5,9 @@
 //! matter. A disk that is neither any more was helped: after the deed, which is not always by
 //! it. One that still is after [`NOT_YET`], and hardly faster, was not helped yet, and is told
 //! of once more if it is later. Only the latest deed counts for a disk.
+//!
+//! A policy that was taken back is worth to be made again for a disk that it had helped, and for
+//! one whose requests take clearly longer since then.
 
 use super::remedy::WORTH;
 use super::watch::STEP;
@@ -33,7 +36,7 @@ pub struct Deed {
     pub again: Option<String>,
 }
 
-/// A policy that has helped a disk, and was taken back.
+/// A policy that was better for a disk than none, and was taken back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proven {
     /// The policy.
@@ -105,6 +108,12 @@ pub struct Effect {
 pub fn helps(before: Option<Nanos>, now: Option<Nanos>) -> bool {
     let Some(now) = now else { return false };
     before.is_none_or(|before| now.0 as f64 <= before.0 as f64 * WORTH)
+}
+
+/// Whether requests take clearly more than before, or hang now.
+pub fn harms(before: Option<Nanos>, now: Option<Nanos>) -> bool {
+    let Some(before) = before else { return false };
+    now.is_none_or(|now| before.0 as f64 <= now.0 as f64 * WORTH)
 }
 
 /// What was done lately.
@@ -185,8 +194,33 @@ impl Deeds {
         effects
     }
 
-    /// The policy that has helped a disk and was taken back last.
-    pub fn taken_back(&self, now: Nanos, disk: DiskId) -> Option<Proven> {
+    /// The policy that was better for a disk than none, and was taken back last. Its requests
+    /// take `takes` now.
+    pub fn taken_back(
+        &self,
+        now: Nanos,
+        disk: DiskId,
+        takes: Option<Nanos>,
+    ) -> Option<Proven> {
+        self.missed(now, disk, takes).or_else(|| self.proven(now, disk))
+    }
+
+    /// A policy without which the disk is worse than with it, whether or not it was seen to
+    /// help.
+    fn missed(&self, now: Nanos, disk: DiskId, takes: Option<Nanos>) -> Option<Proven> {
+        self.done.iter().find_map(|done| {
+            let one = done.disks.iter().find(|one| one.disk == disk)?;
+            Some(Proven {
+                policy: done.deed.policy?,
+                what: done.deed.what.clone(),
+                again: done.deed.again.clone()?,
+                ago: now.since(done.at),
+                took: one.before.filter(|_| harms(one.before, takes))?,
+            })
+        })
+    }
+
+    fn proven(&self, now: Nanos, disk: DiskId) -> Option<Proven> {
         let of = self.helped.iter().filter(|one| one.disk == disk);
         let undone = of.filter_map(|one| Some((one, one.undone.as_ref()?)));
         let (one, (at, what, again)) = undone.max_by_key(|(_, (at, ..))| *at)?;

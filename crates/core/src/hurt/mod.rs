@@ -35,7 +35,7 @@ mod watches;
 
 pub use budget::Budget;
 pub use cause::{Cause, Share, Shared, cause};
-pub use deeds::{Deed, Deeds, Effect, Proven, State, helps};
+pub use deeds::{Deed, Deeds, Effect, Proven, State, harms, helps};
 pub use help::{Help, Neighbour, help};
 pub use remedy::{Choice, Destination, Given, Offer, choose};
 pub use slower::Slower;

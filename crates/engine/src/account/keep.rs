@@ -6,16 +6,24 @@
 //! be told of a loss before, the account is tried at once: a reactor must not wait for the
 //! state directory, so that is done on a thread of its own, and what is to be told is noted
 //! when the account is there.
+//!
+//! An account that is made late is made while no disk takes up its own ([`Late`]): its disk may
+//! go meanwhile, come again, and find the account as it was left; what is written late must
+//! not be written over what the disk notes then.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread;
 
 use sterna_core::DiskId;
 use sterna_core::durability::{Clients, Keeper, Loss};
 
 use super::{Account, AccountSpec, Line};
+
+/// Whoever makes an account late holds this alone, and each disk that takes up its own shares it.
+/// All accounts are in one directory: if it hangs, so would the next account.
+pub(crate) type Late = Arc<RwLock<()>>;
 
 /// Where a disk's account is, or will be.
 #[derive(Debug)]
@@ -25,6 +33,7 @@ pub(crate) struct Keep {
     account: OnceLock<Arc<Account>>,
     /// Whoever makes it holds this, for as long as the state directory may hang.
     making: Mutex<()>,
+    late: Late,
     /// It is being made because of a loss. If that fails, the next loss or client tries again.
     is_asked_for: AtomicBool,
     /// No client is served any more. Whoever makes an account looks here after it has set
@@ -34,10 +43,10 @@ pub(crate) struct Keep {
 
 impl Keep {
     /// A place where nothing was looked for yet.
-    pub(crate) fn new(disk: DiskId, spec: AccountSpec) -> Arc<Keep> {
+    pub(crate) fn new(disk: DiskId, spec: AccountSpec, late: Late) -> Arc<Keep> {
         let (account, making) = (OnceLock::new(), Mutex::default());
         let (is_asked_for, ended) = (AtomicBool::default(), AtomicBool::default());
-        Arc::new(Keep { spec, disk, account, making, is_asked_for, ended })
+        Arc::new(Keep { spec, disk, account, making, late, is_asked_for, ended })
     }
 
     /// Where it is.
@@ -58,6 +67,11 @@ impl Keep {
     /// The account is needed for an image at this server, or for what a daemon before has
     /// left. Gives the image's line. Blocks.
     pub(crate) fn take_up(&self, now: Option<Keeper>) -> io::Result<Option<Line>> {
+        let _shared = self.late.read().unwrap_or_else(PoisonError::into_inner);
+        self.make(now)
+    }
+
+    fn make(&self, now: Option<Keeper>) -> io::Result<Option<Line>> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = self.account.get() {
             return now.map(|now| account.line(now, false)).transpose();
@@ -69,10 +83,11 @@ impl Keep {
 
     /// The same for an image that was opened without a line. Nothing if its disk has gone.
     pub(crate) fn take_up_late(&self, now: Keeper) -> io::Result<Option<Line>> {
+        let _alone = self.late.write().unwrap_or_else(PoisonError::into_inner);
         if self.ended.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        let line = self.take_up(Some(now))?;
+        let line = self.make(Some(now))?;
         if !self.ended.load(Ordering::SeqCst) {
             return Ok(line);
         }
@@ -96,6 +111,7 @@ impl Keep {
         }
         let keep = Arc::clone(self);
         let make = move || {
+            let _alone = keep.late.write().unwrap_or_else(PoisonError::into_inner);
             let _making = keep.making.lock().unwrap_or_else(PoisonError::into_inner);
             if keep.ended.load(Ordering::SeqCst) || keep.account.get().is_some() {
                 return;
@@ -143,7 +159,7 @@ mod tests {
 
     fn keep_in(directory: &tempfile::TempDir) -> Arc<Keep> {
         let path = directory.path().join("account");
-        Keep::new(DiskId(9), AccountSpec { path, boot: BootId([3; 16]) })
+        Keep::new(DiskId(9), AccountSpec { path, boot: BootId([3; 16]) }, Late::default())
     }
 
     #[test]
@@ -171,7 +187,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let there = directory.path().join("accounts");
         let spec = AccountSpec { path: there.join("9"), boot: BootId([3; 16]) };
-        let keep = Keep::new(DiskId(9), spec);
+        let keep = Keep::new(DiskId(9), spec, Late::default());
         let clients = Clients { all: 2, owed: 1 };
         keep.make_for(Loss::FlushFailed, clients);
         let end = Instant::now() + Duration::from_secs(20);
@@ -187,6 +203,25 @@ mod tests {
             thread::yield_now();
         }
         keep.spec().remove().unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_comes_again_waits_for_the_account_that_is_made_late() {
+        let directory = tempfile::tempdir().unwrap();
+        let gone = keep_in(&directory);
+        // As if the state directory hung while the account of the disk that went is made.
+        let late = gone.late.write().unwrap();
+        gone.end();
+        let again = Keep::new(gone.disk, gone.spec.clone(), Arc::clone(&gone.late));
+        let comes = Arc::clone(&again);
+        let server = Keeper::Kernel { address: 7 };
+        let coming =
+            thread::spawn(move || comes.take_up(Some(server)).unwrap().is_some());
+        thread::sleep(Duration::from_millis(50));
+        assert!(again.account().is_none() && !coming.is_finished());
+        drop(late);
+        assert!(coming.join().unwrap() && again.account().is_some());
+        again.spec().remove().unwrap();
     }
 
     #[test]

@@ -41,7 +41,7 @@ use sterna_core::durability::{Clients, Keeper, Legacy, Loss, Past};
 
 use crate::boot::BootId;
 use crate::memory::{Home, Memory, Name};
-pub(crate) use keep::Keep;
+pub(crate) use keep::{Keep, Late};
 use record::{Record, Says, State, Written};
 use words::Words;
 pub(crate) use words::address;

@@ -14,13 +14,16 @@ use sterna_core::DiskId;
 use sterna_core::durability::Keeper;
 
 use super::{Engine, EngineError};
-use crate::account::{AccountSpec, Keep, Line};
+use crate::account::{AccountSpec, Keep, Late, Line};
 use crate::disk::Disk;
 use crate::image::{Cx, OpenError, Opened};
 
-/// By disk.
+/// The places of the accounts of all disks that are served.
 #[derive(Default)]
-pub(super) struct Accounts(Mutex<HashMap<DiskId, Arc<Keep>>>);
+pub(super) struct Accounts {
+    by_disk: Mutex<HashMap<DiskId, Arc<Keep>>>,
+    late: Late,
+}
 
 impl Accounts {
     /// A disk comes with this image.
@@ -31,7 +34,7 @@ impl Accounts {
         image: &mut dyn Opened,
     ) -> Result<Option<Arc<Keep>>, OpenError> {
         let Some(spec) = spec else { return Ok(None) };
-        let keep = Keep::new(disk, spec);
+        let keep = Keep::new(disk, spec, Arc::clone(&self.late));
         if image.keeper().is_some() || keep.spec().is_there() {
             take_up(&keep, image)?;
         }
@@ -80,7 +83,7 @@ impl Accounts {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Arc<Keep>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,7 +205,8 @@ mod tests {
             drop(image);
             accounts.end(DISK);
             let anew = Some(Keeper::Kernel { address: 5 });
-            assert_eq!(Keep::new(DISK, spec.clone()).owes(anew), unflushed);
+            let next = Keep::new(DISK, spec.clone(), Late::default());
+            assert_eq!(next.owes(anew), unflushed);
             spec.remove().unwrap();
         }
     }

@@ -77,7 +77,7 @@ impl Planner {
         let took = hurt.took.unwrap_or_default().0.max(1) as f64;
         let now = self.hurt.now();
         // What does less harm comes first: a policy is taken back at once.
-        if let Some(proven) = lock(&self.hurt.deeds).taken_back(now, *disk) {
+        if let Some(proven) = lock(&self.hurt.deeds).taken_back(now, *disk, hurt.took) {
             let way = Way::Again(proven.policy);
             offers.push(Offer { way, left: proven.took.0 as f64 / took });
             texts.push(words::help_again(hurt, proven));

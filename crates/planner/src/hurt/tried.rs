@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sterna_api::Policy;
-use sterna_core::hurt::{Deed, Effect, Hurt, State, helps};
+use sterna_core::hurt::{Deed, Effect, Hurt, State, harms, helps};
 use sterna_core::measure::Summary;
 use sterna_core::{DiskId, Nanos};
 use sterna_os::lock;
@@ -82,7 +82,7 @@ impl Planner {
     }
 }
 
-/// Whom something has helped that was done, or not yet.
+/// Whom something has helped that was done, or not yet, or harmed.
 pub(super) fn effect(one: &Effect) -> String {
     let Effect { what, ago, before, now, helped, .. } = one;
     if !helped {
@@ -103,7 +103,11 @@ pub(super) fn not_yet(
     before: Option<Nanos>,
     now: Option<Nanos>,
 ) -> String {
-    let so_far = if helps(before, now) { "it helps" } else { "it has not helped yet" };
+    let so_far = match (helps(before, now), harms(before, now)) {
+        (true, _) => "it helps",
+        (_, true) => "it has become worse",
+        _ => "it has not helped yet",
+    };
     let now = now.map_or("hang".into(), |took| format!("take {}", time(took)));
     let before = before.map_or("they hung".into(), time);
     let ago = span(ago);
@@ -134,11 +138,20 @@ mod tests {
             better,
             "it helps: requests take 3.1 ms, before 15.4 ms. 40 s ago policy 5 was made"
         );
-        let not = Effect { now: None, helped: false, ..helped };
+        let not = Effect { now: helped.before, helped: false, ..helped };
         assert_eq!(
             effect(&not),
-            "it has not helped yet: requests hang, before 15.4 ms. 40 s ago policy 5 of \
-             class batch was made"
+            "it has not helped yet: requests take 15.4 ms, before 15.4 ms. 40 s ago policy 5 \
+             of class batch was made"
         );
+        let worse = Effect { now: Some(Nanos::from_millis(60)), ..not.clone() };
+        let hangs = Effect { now: None, ..not };
+        for (one, words) in [(worse, "take 60.0 ms"), (hangs, "hang")] {
+            let said = effect(&one);
+            let begins = format!(
+                "it has become worse: requests {words}, before 15.4 ms. 40 s ago"
+            );
+            assert!(said.starts_with(&begins), "{said}");
+        }
     }
 }

@@ -165,15 +165,15 @@ pub(super) fn help_by_move(one: &RecommendedMove, hurt: &str) -> HurtHelp {
     }
 }
 
-/// A policy that has helped, and was taken back.
+/// A policy that was better than none, and was taken back.
 pub(super) fn help_again(hurt: &Hurt, proven: Proven) -> HurtHelp {
     let Proven { policy, ago, took, again, .. } = proven;
     let (ago, took) = (span(ago), time(took));
     let now = hurt.took.map_or("they hang".into(), time);
     HurtHelp {
         text: format!(
-            "make policy {policy} again, which helped and was removed {ago} ago; requests \
-             took {took} with it, now {now}"
+            "make policy {policy} again, which was removed {ago} ago; requests took {took} \
+             with it, now {now}"
         ),
         command: Some(again),
     }
@@ -396,8 +396,8 @@ mod tests {
         let help = help_again(&hurt(), proven);
         assert_eq!(
             help.text,
-            "make policy 5 again, which helped and was removed 3 min ago; requests took \
-             6.5 ms with it, now 7.9 ms"
+            "make policy 5 again, which was removed 3 min ago; requests took 6.5 ms with it, \
+             now 7.9 ms"
         );
         assert_eq!(help.command.as_deref(), Some("sterna policy limit batch 10M"));
     }

@@ -29,10 +29,8 @@ impl Planner {
         let there =
             |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
         let taken = |name: &str| {
-            let space = self.storage.handle(name).ok().and_then(|handle| handle.space());
-            space.filter(|space| space.capacity > 0).map_or(0.0, |space| {
-                space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
-            })
+            let handle = self.storage.handle(name).ok();
+            handle.and_then(|it| it.taken(&it.space()?)).unwrap_or(0.0)
         };
         MoveFared {
             disk: Fared::of(&self.storage.samples.of_disk(disk, window)),

@@ -95,11 +95,9 @@ impl Planner {
     /// The datastores that are too full now.
     fn full_datastores(&self, bounds: &Bounds) -> Vec<String> {
         let handles = self.storage.look_at_handles().into_iter();
-        let full = handles.filter(|(_, found)| {
-            found.as_ref().is_ok_and(|space| {
-                let used = space.capacity.saturating_sub(space.free) as f64;
-                space.capacity > 0 && used / space.capacity as f64 > bounds.space
-            })
+        let full = handles.filter(|(handle, found)| {
+            let taken = found.as_ref().ok().and_then(|space| handle.taken(space));
+            taken.is_some_and(|taken| taken > bounds.space)
         });
         full.map(|(handle, _)| handle.name().to_owned()).collect()
     }

@@ -57,9 +57,13 @@ struct Ends {
 impl Ends {
     fn of(site: &Site) -> Ends {
         // A wait that policies ask for is none of the storage's.
+        // The room of a device or an export is its one image's, and is judged by no bound.
+        let capacity = |one: &SiteDatastore| {
+            one.space.filter(|_| one.is_shared).map_or(0, |space| space.capacity)
+        };
         let end = |one: &SiteDatastore| Datastore {
-            capacity: one.space.map_or(0, |space| space.capacity),
-            free: one.space.map_or(0, |space| space.free.min(space.capacity)),
+            capacity: capacity(one),
+            free: one.space.map_or(0, |space| space.free.min(capacity(one))),
             shared_room: one.space.and_then(|space| space.room),
             latency: one.did.at_device().p95,
             mean: Fared::of(&one.did).mean,

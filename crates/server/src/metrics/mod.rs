@@ -93,7 +93,11 @@ impl Server {
         let looked = self.storage.look_at_handles();
         let rows = looked.into_iter().map(|(handle, found)| DatastoreRow {
             name: handle.name().to_owned(),
-            space: found.ok().map(|Space { free, capacity, .. }| (free, capacity)),
+            // That of a device or an export is its image's, and does not fill up.
+            space: found
+                .ok()
+                .filter(|_| handle.is_shared())
+                .map(|Space { free, capacity, .. }| (free, capacity)),
             total: totals.datastores.get(handle.name()).copied().unwrap_or_default(),
         });
         Datastores(rows.collect())

@@ -4,7 +4,7 @@ use sterna_core::DiskId;
 use sterna_core::durability::Keeper;
 
 use super::*;
-use crate::account::AccountSpec;
+use crate::account::{AccountSpec, Late};
 use crate::boot::BootId;
 use crate::image::Done;
 
@@ -25,7 +25,7 @@ fn promise() -> Promise {
 
 /// The disk with the next daemon, and one of its clients.
 fn next_daemon(spec: &AccountSpec) -> Promise {
-    let keep = Keep::new(DiskId(9), spec.clone());
+    let keep = Keep::new(DiskId(9), spec.clone(), Late::default());
     keep.take_up(None).unwrap();
     let mut next = Promise::default();
     next.keep_account(NOW, "db", keep);
@@ -174,7 +174,7 @@ fn a_client_that_has_not_heard_of_a_failed_flush_is_told_by_the_next_daemon() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("account");
     let spec = AccountSpec { path, boot: BootId([3; 16]) };
-    let keep = Keep::new(DiskId(9), spec.clone());
+    let keep = Keep::new(DiskId(9), spec.clone(), Late::default());
     let mut promise = promise();
     promise.comes(NOW, NEW);
     promise.keep_account(NOW, "db", Arc::clone(&keep));
@@ -199,7 +199,7 @@ fn an_account_that_could_not_be_made_is_tried_again_although_nothing_new_is_lost
     let directory = tempfile::tempdir().unwrap();
     let there = directory.path().join("accounts");
     let spec = AccountSpec { path: there.join("9"), boot: BootId([3; 16]) };
-    let keep = Keep::new(DiskId(9), spec.clone());
+    let keep = Keep::new(DiskId(9), spec.clone(), Late::default());
     let mut promise = promise();
     promise.keep_account(NOW, "db", Arc::clone(&keep));
     promise.lost(NOW, "db");
@@ -243,7 +243,7 @@ fn what_a_commit_owes_is_told_by_the_next_daemon_and_by_this_one_only_once() {
     let spec = AccountSpec { path, boot: BootId([3; 16]) };
     let why = Loss::FlushFailed;
     for (is_undone, is_told) in [(false, true), (true, false)] {
-        let keep = Keep::new(DiskId(9), spec.clone());
+        let keep = Keep::new(DiskId(9), spec.clone(), Late::default());
         keep.take_up(Some(Keeper::Kernel { address: 4 })).unwrap();
         let mut promise = promise();
         promise.keep_account(NOW, "db", Arc::clone(&keep));
