@@ -21,6 +21,7 @@ mod daemon;
 mod retry;
 mod serve;
 mod settings;
+mod stopping;
 mod systemd;
 #[cfg(test)]
 mod threadless;

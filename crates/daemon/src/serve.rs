@@ -1,11 +1,12 @@
 //! Starting and stopping.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::future::Future;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result, Status};
@@ -33,21 +34,22 @@ use crate::daemon::{Daemon, Seen};
 use crate::settings::Settings;
 use crate::{boot, retry, systemd};
 
-/// How long the daemon's own threads may take to end when it stops.
-const LAST_THREADS: Duration = Duration::from_secs(3);
+/// How long requests of the API may take to end when the daemon stops. Those that take longer
+/// wait for storage.
+const LAST_REQUESTS: Duration = Duration::from_secs(3);
 
-/// How long requests of the API may take to end when the daemon stops.
-const LAST_REQUESTS: Duration = Duration::from_secs(5);
+/// A start that lasts so long is said to last. Two thousand disks are served in less.
+const NOT_READY: Duration = Duration::from_secs(10);
 
 /// A daemon that runs.
 pub struct Running {
     pub(crate) daemon: Arc<Daemon>,
     /// Closed when nobody has a share of the daemon any more.
-    gone: mpsc::Receiver<StorageInUse>,
-    api: UnixListener,
+    pub(crate) gone: mpsc::Receiver<StorageInUse>,
+    pub(crate) api: UnixListener,
     // In the order in which they are to go: sockets, then the lock.
-    _bound: Vec<Bound>,
-    _lock: StateLock,
+    pub(crate) bound: Vec<Bound>,
+    pub(crate) lock: StateLock,
 }
 
 /// Runs the daemon until a signal tells it to stop, or `over`. Calls `ready`
@@ -58,20 +60,43 @@ pub async fn serve(
     over: impl Future<Output = ()> + Send + 'static,
 ) -> Result<()> {
     let signals = Signals::hear()?;
-    let running = tokio::task::spawn_blocking(move || Running::start(settings)).await;
-    let running = running.map_err(|error| {
+    let mut stop = Box::pin(async move {
+        tokio::select! {
+            why = signals.end() => why,
+            () = over => "the work that the daemon was started for has ended",
+        }
+    });
+    let state = settings.state.clone();
+    let mut starting = tokio::task::spawn_blocking(move || Running::start(settings));
+    let started = tokio::select! {
+        started = &mut starting => started,
+        // Nobody is served yet.
+        why = &mut stop => {
+            tracing::warn!("{why}, before the daemon was ready");
+            return Ok(());
+        }
+        never = say_what_lasts(&state) => match never {},
+    };
+    let running = started.map_err(|error| {
         Error::internal(format!("the daemon did not start: {error}"))
     })??;
     let status = running.status()?;
     ready(&status);
-    let stop = async move {
-        tokio::select! {
-            why = signals.end() => tracing::info!("{why}"),
-            () = over => tracing::info!("the work that the daemon was started for has \
-                                         ended"),
-        }
-    };
-    running.run(stop).await
+    running.run(async move { tracing::info!("{}", stop.await) }).await
+}
+
+/// Says again and again that the daemon is not ready, for as long as somebody waits for that.
+async fn say_what_lasts(state: &Path) -> Infallible {
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(NOT_READY).await;
+        tracing::warn!(
+            "the daemon is not ready after {} s: it waits for the state directory {}, for the \
+             I/O of a daemon that was killed, or for the disks' storage; see the kernel's log",
+            began.elapsed().as_secs(),
+            state.display()
+        );
+    }
 }
 
 impl Running {
@@ -141,7 +166,7 @@ impl Running {
         if let Some(address) = settings.dashboard {
             http::listen(&daemon.server, Some(address))?;
         }
-        let running = Running { daemon, gone, api, _bound: bound, _lock: lock };
+        let running = Running { daemon, gone, api, bound, lock };
         running.announce();
         sweep();
         Ok(running)
@@ -210,46 +235,6 @@ impl Running {
         tokio::task::spawn_blocking(stop).await.map_err(|error| {
             Error::internal(format!("the daemon did not stop in good order: {error}"))
         })
-    }
-
-    /// Stops the engine (connections are closed, maps are written) and the
-    /// store, and gives up sockets and lock. Blocks.
-    fn stop(self) {
-        let Running { daemon, gone, api, _bound, _lock: lock } = self;
-        drop(api);
-        daemon.machines.leave_vm_moves();
-        daemon.machines.leave_vm_migrations();
-        let deadline = Instant::now() + LAST_THREADS;
-        let hanging = daemon.tasks.stop(LAST_THREADS);
-        if !hanging.is_empty() {
-            tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
-        }
-        daemon.record_all();
-        // Minutes of what was kept, at most.
-        let _ = daemon.levels.record_kept();
-        let _ = daemon.planner.keep_usual();
-        if let Err(error) = daemon.storage.complete_fingerprints() {
-            // The disks count as those of a daemon that was killed.
-            tracing::debug!(%error, "how old the fingerprints are was not recorded");
-        }
-        // Other threads that hold the daemon end on their own within moments, unless they
-        // wait for storage that hangs; the engine stops either way, and before the lock is
-        // given up.
-        let engine = daemon.storage.engine.clone();
-        daemon.moves.close_files();
-        drop(daemon);
-        let left = deadline.saturating_duration_since(Instant::now());
-        let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
-        if engine.stop() {
-            lock.release();
-        }
-        if has_gone {
-            tracing::info!("stopped");
-        } else {
-            tracing::warn!(
-                "some storage has not answered in time: stopped without waiting for it"
-            );
-        }
     }
 }
 

@@ -5,7 +5,8 @@
 //! refusal gets its words (`words`), and what may go is removed.
 //!
 //! The list tells what the records and the last looks at VMs say. A removal asks the VMs
-//! anew. Nothing is recorded of a removal: the file is gone, or it is not.
+//! anew. Of a removal only the moves hear that have left the file: what they say of it was true
+//! until then.
 
 mod facts;
 mod records;
@@ -81,6 +82,10 @@ impl Machines {
             left => return Err(words::not_removed(&left, &look.path, datastore)),
         }
         tracing::info!(datastore, file, size = found.size, "old copy removed");
+        let note = "the old image was kept, and was removed later";
+        if let Err(error) = self.storage.store.old_image_is_gone(datastore, file, note) {
+            tracing::debug!(file, %error, "its move says that it was kept");
+        }
         Ok(view(file, &found, &known))
     }
 

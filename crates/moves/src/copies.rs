@@ -296,7 +296,7 @@ impl Moves {
             files.source.as_ref().and_then(|it| shortened(it, record.size))
         {
             let reason = self.says(&record.from, "image", &short);
-            let first = "restore the disk from a backup";
+            let first = "restore the disk from a backup, and restart the daemon";
             let better = Some((then_resume(first, record.id), Blame::Source));
             return Err(Unsealed { better, ..Unsealed::because(reason) });
         }

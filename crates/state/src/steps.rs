@@ -225,6 +225,25 @@ impl Store {
         })
     }
 
+    /// The old image of migrations that have completed is gone: this is what they say of it.
+    pub fn old_image_is_gone(
+        &self,
+        datastore: &str,
+        image: &str,
+        note: &str,
+    ) -> Result<(), StoreError> {
+        let (datastore, image) = (datastore.to_owned(), image.to_owned());
+        let note = note.to_owned();
+        self.run(move |connection| {
+            let sql = "UPDATE migrations SET note = ? WHERE from_datastore = ?
+                       AND from_image = ? AND step = ? AND note IS NOT NULL";
+            connection
+                .execute(sql, params![note, datastore, image, Step::Completed.text()])
+        })?
+        .map_err(cannot("record that an old image is gone"))?;
+        Ok(())
+    }
+
     /// The migration was refused before it began, and nothing of it is left: it was never
     /// there. Only its number is used up. Fails if a policy refers to it by now.
     pub fn migration_never_began(&self, id: u64) -> Result<(), StoreError> {

@@ -2,9 +2,14 @@
 //! host, or its device hangs. Whoever uses a disk goes on, whether the disk is being
 //! moved or not; and a daemon that is killed meanwhile has lost nothing of what is copied.
 
+use std::fs::File;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use sterna_tests::checker::{Checker, now_ms};
+use sterna_tests::daemon::send_signal;
 use sterna_tests::places::TinyFs;
 use sterna_tests::programs;
 use sterna_tests::servers::Bindfs;
@@ -20,6 +25,8 @@ const LONGEST_MS: f64 = 1500.0;
 /// Eight seconds of patience with the state, and what a busy host takes.
 const ANSWERED: Duration = seconds(14);
 const ROOM: u64 = 128 * MIB;
+/// What the manual says of systemd's patience, and what a busy host takes.
+const STOPPED: Duration = seconds(20);
 
 /// Disks with clients, by who uses them: one that moves, one whose move is paused, and
 /// some that stay, so that every reactor has one.
@@ -149,6 +156,48 @@ fn a_daemon_that_is_killed_meanwhile_knows_what_is_copied() {
     let log = scene.stage.daemon.log();
     assert!(!log.contains("Sterna compares what was copied"), "{log}");
     scene.ends_well();
+}
+
+#[test]
+fn a_daemon_that_is_told_to_stop_meanwhile_stops() {
+    let Some((mut scene, state)) = given() else { return };
+    let frozen = state.freeze();
+    scene.everybody_goes_on(now_ms());
+    programs::run("kill", ["-TERM", &scene.stage.daemon.pid().to_string()]);
+    // The kernel keeps the process as long as its file system is frozen; it serves nobody.
+    until("the daemon to have stopped", STOPPED, || {
+        scene.stage.daemon.log().contains("stopped without waiting").then_some(())
+    });
+    drop(frozen);
+    scene.stage.daemon.kill();
+    scene.stage.daemon.restart();
+    scene.ends_well();
+}
+
+#[test]
+fn a_daemon_that_starts_meanwhile_says_what_it_waits_for() {
+    if !programs::have(&["fsfreeze"]) {
+        return;
+    }
+    let Some((mut stage, state)) = Stage::given_tiny_state(ROOM) else { return };
+    stage.daemon.stop();
+    let frozen = state.freeze();
+    let socket = |name: &str| stage.scratch.socket(name).display().to_string();
+    let log = stage.scratch.path("next.log");
+    let mut next = Command::new(programs::sterna())
+        .args(["serve", "--state", &state.dir().display().to_string()])
+        .args(["--socket", &socket("next"), "--nbd-socket", &socket("next-nbd")])
+        .stderr(File::create(&log).expect("a log"))
+        .spawn()
+        .expect("the next daemon");
+    until("the next daemon to say what it waits for", seconds(30), || {
+        let said = std::fs::read_to_string(&log).expect("the log");
+        said.contains("it waits for the state directory").then_some(())
+    });
+    drop(frozen);
+    send_signal(&next, Signal::TERM);
+    assert!(next.wait().expect("the next daemon ends").success());
+    stage.daemon.restart();
 }
 
 #[test]

@@ -519,3 +519,24 @@ fn a_disk_gets_its_account_as_soon_as_the_state_directory_has_room() {
     stage.daemon.restart();
     assert_eq!(clients.go_on(), ["EIO", "ok"]);
 }
+
+#[test]
+fn a_plan_whose_moves_find_no_room_in_the_state_directory_blames_no_datastore() {
+    let Some((stage, state)) = Stage::given_tiny_state(64 * MIB) else { return };
+    let daemon = &stage.daemon;
+    for disk in ["d1", "d2"] {
+        daemon.sterna(&format!("disk create {disk} --size 4M --on here")).ok();
+    }
+    let (id, _) = daemon.plan_evacuation("here --to there");
+    let files = state.use_up_inodes();
+    daemon.sterna(&format!("plan apply {id}")).ok();
+    let plan = daemon.wait_for_plan(id, "what is lacking", seconds(20), |plan| {
+        plan.to_string().contains("No space left")
+    });
+    assert!(!plan.to_string().contains("left alone"), "{plan:#}");
+    assert_eq!(plan["state"], "running", "{plan:#}");
+    for file in files {
+        std::fs::remove_file(file).expect("make room");
+    }
+    daemon.wait_for_plan(id, "its end", seconds(60), |plan| plan["state"] == "completed");
+}

@@ -81,6 +81,27 @@ fn no_page_has_a_dead_link() {
     super::none(&wrong);
 }
 
+#[test]
+fn all_rows_of_a_table_have_as_many_cells_as_its_head() {
+    let cells = |line: &str| without_code(line).replace("\\|", "").matches('|').count();
+    let mut wrong = Vec::new();
+    for page in pages(&super::root()) {
+        let mut head = None;
+        for (number, line) in lines(&page.text) {
+            let row = line.trim();
+            match head {
+                _ if !row.starts_with('|') => head = None,
+                None => head = Some(cells(row)),
+                Some(head) if cells(row) != head => {
+                    wrong.push(format!("{}:{number}: a row with other cells", page.path));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    super::none(&wrong);
+}
+
 /// The paths between a row's backticks. A name without a directory is in that of the
 /// path before it: `core/src/mirror/pace.rs`, `step_table.rs`.
 fn paths(row: &str) -> Vec<String> {

@@ -112,7 +112,7 @@ impl fmt::Display for Astray {
             Astray::Replaced => f.write_str("another file was put in its place"),
             Astray::Shortened { length, size } => write!(
                 f,
-                "the file was shortened: it had {} and the disk needs {}",
+                "the image was shortened: it had {} and the disk needs {}",
                 Bytes(length),
                 Bytes(size)
             ),

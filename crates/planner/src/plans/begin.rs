@@ -172,6 +172,8 @@ impl Planner {
         let is_served = self.storage.problem_of(begin.disk).is_none();
         match error.code {
             ErrorCode::NoSpace => Refusal::Full,
+            // Neither datastore's fault, and it is over when there is room for records.
+            ErrorCode::Unavailable if self.cannot_record() => Refusal::Busy,
             ErrorCode::Unavailable if self.hangs(&begin.from) => Refusal::SourceAway,
             ErrorCode::Unavailable if is_served && there.look().is_ok() => {
                 Refusal::Unusable
@@ -183,6 +185,12 @@ impl Planner {
             }
             _ => Refusal::Senseless,
         }
+    }
+
+    /// Whether the state directory takes nothing new.
+    fn cannot_record(&self) -> bool {
+        let storage = &self.storage;
+        storage.state_lacks_room().is_some() || storage.state_refuses().is_some()
     }
 
     /// Whether a datastore does not answer, though disks on it may be served.

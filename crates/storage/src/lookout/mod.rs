@@ -92,7 +92,7 @@ impl Trouble {
             ),
             Some(Astray::Shortened { .. }) => {
                 "the missing data cannot be read: stop all programs that use the disk, \
-                 and restore it from a backup"
+                 restore it from a backup, and restart the daemon"
                     .into()
             }
             Some(Astray::Unseen(_)) => "check its datastore".into(),

@@ -9,6 +9,9 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use sterna_api::ErrorCode;
@@ -18,6 +21,9 @@ use sterna_console::output::Output;
 use sterna_console::table::Pairs;
 
 use super::options::Resolved;
+
+/// How long a file system may take to answer. A slow one takes less.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Says that all is well, or fails with everything that is not.
 pub(super) fn run(resolved: &Resolved, output: Output) -> anyhow::Result<()> {
@@ -52,9 +58,14 @@ fn problems(resolved: &Resolved) -> Vec<String> {
     let Resolved { config: _, state, socket, nbd_socket, listen, io: _, dashboard: _ } =
         resolved;
     let mut problems = Vec::new();
-    problems.extend(of_directory(state).map(|what| format!("state: {what}")));
-    problems.extend(of_socket(socket).map(|what| format!("socket: {what}")));
-    problems.extend(of_socket(nbd_socket).map(|what| format!("nbd-socket: {what}")));
+    let seen = [
+        ("state", state, of_directory as fn(&Path) -> Option<String>),
+        ("socket", socket, of_socket),
+        ("nbd-socket", nbd_socket, of_socket),
+    ];
+    for (option, path, look) in seen {
+        problems.extend(in_time(path, look).map(|what| format!("{option}: {what}")));
+    }
     if socket == nbd_socket {
         let shown = socket.display();
         problems.push(format!("nbd-socket: {shown} is the API's socket already"));
@@ -69,6 +80,24 @@ fn problems(resolved: &Resolved) -> Vec<String> {
         }
     }
     problems
+}
+
+/// What a look at a path finds wrong, if the path's file system answers.
+fn in_time(path: &Path, look: fn(&Path) -> Option<String>) -> Option<String> {
+    let (found, answer) = mpsc::sync_channel(1);
+    let seen = path.to_path_buf();
+    // Whoever waits may have given up.
+    let ask = move || drop(found.send(look(&seen)));
+    if thread::Builder::new().spawn(ask).is_err() {
+        return look(path);
+    }
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        Some(format!(
+            "the file system of {} has not answered for {} s; see the kernel's log",
+            path.display(),
+            PATIENCE.as_secs()
+        ))
+    })
 }
 
 /// Why the daemon could not use, or make, this directory.

@@ -1,0 +1,116 @@
+//! How the daemon stops.
+//!
+//! First the daemon's own threads end, and what they know is recorded; then the engine ends:
+//! connections are closed, and what clients have flushed is where it belongs. Both have a bound,
+//! as storage may hang: of a datastore, or of the state directory. What could not be recorded is
+//! then as after a kill, which the next daemon is made for; the guests' requests are
+//! not, so the engine ends in good order whatever the state directory does.
+//!
+//! Threads that are still waiting are left behind, and end with the process. (The kernel keeps
+//! the process while a thread waits for a file system that is frozen.)
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sterna_storage::Storage;
+
+use crate::serve::Running;
+
+/// How long the daemon's own threads may take to end.
+const LAST_THREADS: Duration = Duration::from_secs(3);
+
+/// How long the last records may take after that. They are small.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
+
+/// How long the engine may take to end: it waits 4 s for guests' storage, and notes in the
+/// state directory how each disk was left.
+const LAST_DISKS: Duration = Duration::from_secs(6);
+
+impl Running {
+    /// Stops the daemon's threads and the engine, and gives up sockets and lock. Blocks.
+    pub(crate) fn stop(self) {
+        let Running { daemon, gone, api, bound, lock } = self;
+        drop(api);
+        daemon.machines.leave_vm_moves();
+        daemon.machines.leave_vm_migrations();
+        let deadline = Instant::now() + LAST_THREADS;
+        let hanging = daemon.tasks.stop(LAST_THREADS);
+        if !hanging.is_empty() {
+            tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
+        }
+        let engine = daemon.storage.engine.clone();
+        let recorded = within(LAST_RECORDS, move || {
+            daemon.record_all();
+            // Minutes of what was kept, at most.
+            let _ = daemon.levels.record_kept();
+            let _ = daemon.planner.keep_usual();
+            note_fingerprints(&daemon.storage);
+            // Other threads that hold the daemon end on their own within moments, unless they
+            // wait for storage that hangs; the engine stops either way, and before the lock
+            // is given up.
+            daemon.moves.close_files();
+        });
+        if recorded.is_none() {
+            tracing::warn!(
+                "the state directory does not answer: stopped without the last records, as \
+                 after a kill"
+            );
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
+        let ended = within(LAST_DISKS, move || engine.stop());
+        if ended == Some(true) {
+            lock.release();
+        }
+        drop(bound);
+        match has_gone && ended.is_some() {
+            true => tracing::info!("stopped"),
+            false => tracing::warn!(
+                "some storage has not answered in time: stopped without waiting for it"
+            ),
+        }
+    }
+}
+
+fn note_fingerprints(storage: &Storage) {
+    if let Err(error) = storage.complete_fingerprints() {
+        // The disks count as those of a daemon that was killed.
+        tracing::debug!(%error, "how old the fingerprints are was not recorded");
+    }
+}
+
+/// What this gives, if it does so in time. Else its thread is left behind. Where the system
+/// gives no thread for it, it has all the time that it takes.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (done, answer) = mpsc::sync_channel(1);
+    let (give, given) = mpsc::sync_channel(1);
+    let run = move || {
+        let work = given.recv().ok();
+        // Nobody may wait any more.
+        let _ = done.send(work.map(|work: Box<dyn FnOnce() -> T + Send>| work()));
+    };
+    if let Err(error) = thread::Builder::new().name("sterna-last".into()).spawn(run) {
+        tracing::warn!(%error, "no thread for the end of the daemon: it has no bound");
+        return Some(work());
+    }
+    let _ = give.send(Box::new(work));
+    answer.recv_timeout(limit).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_left_behind() {
+        let (go_on, waits) = mpsc::channel::<()>();
+        let hangs = within(Duration::from_millis(20), move || waits.recv().is_ok());
+        assert_eq!(hangs, None);
+        drop(go_on);
+        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
+    }
+}
