@@ -26,6 +26,9 @@ pub struct Asker {
 struct Turn {
     /// The question that is open, if one is.
     open: Mutex<Option<Open>>,
+    /// When the first of the questions was asked that have all been answered too late, up to
+    /// the last that has ended.
+    late: Mutex<Option<Instant>>,
     closed: Condvar,
 }
 
@@ -59,7 +62,15 @@ impl Turn {
     }
 
     fn end(&self) {
-        *lock(&self.open) = None;
+        let mut open = lock(&self.open);
+        if let Some(Open { since, limit }) = open.take() {
+            let mut late = lock(&self.late);
+            match since.elapsed() > limit {
+                true => _ = late.get_or_insert(since),
+                false => *late = None,
+            }
+        }
+        drop(open);
         self.closed.notify_all();
     }
 }
@@ -121,9 +132,12 @@ impl<T> Asked<T> {
 }
 
 impl Asker {
-    /// For how long the open question has been open, if there is one.
+    /// For how long the open question has been open, if there is one; or those before it, if
+    /// they were answered too late. (A question to a server gives up, and is asked anew.)
     pub(crate) fn open_for(&self) -> Option<Duration> {
-        lock(&self.turn.open).map(|open| open.since.elapsed())
+        let open = *lock(&self.turn.open);
+        let late = *lock(&self.turn.late);
+        open.map(|open| late.unwrap_or(open.since).elapsed())
     }
 
     /// Asks `question`, which has until `limit` for its answer, unless an earlier
@@ -188,6 +202,28 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(5);
     const SHORT: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn questions_that_give_up_one_after_the_other_have_been_open_since_the_first() {
+        let asker = Asker::default();
+        let gives_up =
+            || asker.ask(SHORT, || thread::sleep(SHORT * 3)).answer().is_none();
+        let began = Instant::now();
+        assert!(gives_up());
+        while asker.open_for().is_some() {
+            thread::yield_now();
+        }
+        assert!(gives_up());
+        let seen = asker.open_for().unwrap();
+        assert!(seen >= SHORT * 3 && seen <= began.elapsed(), "{seen:?}");
+        while asker.open_for().is_some() {
+            thread::yield_now();
+        }
+        assert_eq!(asker.ask(LONG, || 7).answer(), Some(7));
+        let (_release, held) = mpsc::channel::<()>();
+        let _open = asker.ask(LONG, move || held.recv().is_ok());
+        assert!(asker.open_for().unwrap() < LONG, "that is over");
+    }
 
     #[test]
     fn a_question_that_hangs_is_left_behind() {

@@ -52,6 +52,7 @@ pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> St
 fn stays(pinned: Pinned) -> String {
     match pinned {
         Pinned::NotServed => "the disk is not served".into(),
+        Pinned::Away => "its datastore cannot be used now".into(),
         Pinned::Moves => "the disk is already moving".into(),
         Pinned::Moved(rest) => rests(rest),
     }

@@ -94,10 +94,11 @@ impl StorageDrsScene {
         let mut ends = Ends::of(&site);
         let Site { now, datastores, disks: mut seen, moves, planned } = site;
         seen.retain(|disk| ends.at(&disk.record.datastore).is_some());
-        let mut disks: Vec<Disk> = seen
-            .iter()
-            .filter_map(|disk| Some(placed(disk, ends.at(&disk.record.datastore)?)))
-            .collect();
+        let place = |disk: &SiteDisk| {
+            let at = ends.at(&disk.record.datastore)?;
+            Some(placed(disk, at, datastores[at].space.is_some()))
+        };
+        let mut disks: Vec<Disk> = seen.iter().filter_map(place).collect();
         let at: HashMap<DiskId, usize> =
             seen.iter().enumerate().map(|(at, disk)| (disk.record.id, at)).collect();
         let mut past: HashMap<usize, Vec<PastMove>> = HashMap::new();
@@ -181,8 +182,8 @@ fn leave_to_plans(
     }
 }
 
-/// A disk on the datastore at this place.
-fn placed(disk: &SiteDisk, datastore: usize) -> Disk {
+/// A disk on the datastore at this place, which answers or not.
+fn placed(disk: &SiteDisk, datastore: usize, answers: bool) -> Disk {
     let SiteDisk { record, taken, work, problem } = disk;
     let response = work.response.as_secs_f64();
     let thin = record.provision == Provision::Thin;
@@ -193,7 +194,10 @@ fn placed(disk: &SiteDisk, datastore: usize) -> Disk {
         promised: if thin { record.size.saturating_sub(*taken) } else { 0 },
         outstanding: work.outstanding,
         iops: if response > 0.0 { work.outstanding / response } else { 0.0 },
-        pinned: problem.as_ref().map(|_| Pinned::NotServed),
+        pinned: match problem {
+            Some(_) => Some(Pinned::NotServed),
+            None => (!answers).then_some(Pinned::Away),
+        },
     }
 }
 

@@ -110,9 +110,15 @@ pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Resu
     let probed = link.ask(async |client| {
         let mut wish = Interruption::listen()?;
         let datastore = client.datastore(&args.name).await?;
+        if let Some(problem) = &datastore.problem {
+            return Err(not_usable(&args.name, problem).into());
+        }
         let Target { disk, ours } = target(client, &datastore, args.size).await?;
         let probed = tokio::select! {
-            probed = probe(client, args, &disk, ours, output) => probed,
+            probed = probe(client, args, &disk, ours, output) => match probed {
+                Ok(probed) => Ok(probed),
+                Err(error) => Err(explained(client, &args.name, error).await),
+            },
             _ = wish.heard() => Err(interrupted(&args.name).into()),
         };
         if ours {
@@ -125,6 +131,26 @@ pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Resu
         probed
     })?;
     output.answer(&probed, |probed| show(probed, output))
+}
+
+/// There is nothing to measure of a datastore that cannot be used.
+fn not_usable(name: &str, problem: &str) -> Failure {
+    Failure {
+        code: ErrorCode::Unavailable,
+        message: format!("datastore {name} cannot be probed: {problem}"),
+        hint: format!(
+            "repair this; `sterna datastore show {name}` shows when it is over"
+        ),
+    }
+}
+
+/// Why a probe has failed: for what is wrong with the datastore, if that is known by now.
+async fn explained(client: &Client, name: &str, error: anyhow::Error) -> anyhow::Error {
+    let seen = client.datastore(name).await.ok();
+    match seen.and_then(|it| it.problem) {
+        Some(problem) => not_usable(name, &problem).into(),
+        None => error.context(format!("datastore {name} cannot be probed")),
+    }
 }
 
 /// What is read.

@@ -66,6 +66,8 @@ pub struct Disk {
 pub enum Pinned {
     /// It is not served, so nothing is known of it.
     NotServed,
+    /// Its datastore does not say what it has, and a move from there would be refused.
+    Away,
     /// It moves already.
     Moves,
     /// It has moved not long ago.

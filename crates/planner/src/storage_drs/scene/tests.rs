@@ -133,19 +133,23 @@ fn what_a_plan_has_still_to_move_is_left_to_the_plan() {
     assert_eq!(scene.inventory.datastores[1].free, 60 * GIB);
 }
 
+/// All disks of a site must be on datastores of their own.
+fn all_apart(site: &Site) -> StorageRuleRecord {
+    StorageRuleRecord {
+        name: "ha".into(),
+        wish: RuleWish::Apart,
+        strength: RuleStrength::Must,
+        disks: site.disks.iter().map(|disk| disk.record.id).collect(),
+        created: 0,
+    }
+}
+
 #[test]
 fn a_rule_that_must_hold_moves_a_disk_and_is_named() {
     let site = Site::made(NOW, &[("one", 20 * GIB), ("two", 0)])
         .with_disk("db", "one", 10 * GIB)
         .with_disk("replica", "one", 10 * GIB);
-    let disks = site.disks.iter().map(|disk| disk.record.id).collect();
-    let rule = StorageRuleRecord {
-        name: "ha".into(),
-        wish: RuleWish::Apart,
-        strength: RuleStrength::Must,
-        disks,
-        created: 0,
-    };
+    let rule = all_apart(&site);
     let (scene, advice) = advised(site, &[rule]);
     assert_eq!(scene.broken(), ["ha"]);
     let [one] = &advice.moves[..] else { panic!("one move: {:?}", advice.moves) };
@@ -162,4 +166,22 @@ fn a_disk_that_is_not_served_stays_and_says_so() {
     assert!(advice.moves.is_empty());
     let not_served = |one: &Refused| one.because == Because::Pinned(Pinned::NotServed);
     assert!(advice.refused.iter().all(not_served), "{:?}", advice.refused);
+}
+
+#[test]
+fn a_device_or_an_export_with_its_one_image_is_not_too_full() {
+    let mut site = too_full();
+    site.datastore("full").is_shared = false;
+    let (scene, advice) = advised(site, &[]);
+    assert!(scene.over(&bounds()).is_empty() && advice.moves.is_empty());
+}
+
+#[test]
+fn nothing_leaves_what_does_not_answer() {
+    let mut site = too_full();
+    site.datastore("full").space = None;
+    let rule = all_apart(&site);
+    let (scene, advice) = advised(site, &[rule]);
+    assert!(advice.moves.is_empty(), "{:?}", advice.moves);
+    assert!(scene.inventory.disks.iter().all(|disk| disk.pinned == Some(Pinned::Away)));
 }
