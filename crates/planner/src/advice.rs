@@ -344,7 +344,7 @@ impl Scene {
             Finding::MoveWhenQuiet { random, there, flash } => (
                 AdviceKind::MoveWhenQuiet,
                 format!(
-                    "{} of its requests are random, and it is busy {} of the time: the \
+                    "{} of its requests are random, and it is in use {} of the time: the \
                      disk and a copy would slow each other down",
                     Percent(random),
                     Percent(there)

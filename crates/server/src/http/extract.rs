@@ -22,7 +22,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let bytes = all_of(request, state).await?;
-        read(&bytes).map(Body).map_err(|why| invalid("body", &why))
+        read(&bytes).map(Body)
     }
 }
 
@@ -37,7 +37,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody
         if matches!(bytes.trim_ascii(), b"" | b"null") {
             return Ok(MaybeBody(T::default()));
         }
-        read(&bytes).map(MaybeBody).map_err(|why| invalid("body", &why))
+        read(&bytes).map(MaybeBody)
     }
 }
 
@@ -58,17 +58,18 @@ async fn all_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Re
 /// What a body says. An array is none of the objects that are described, although it could
 /// be taken for the fields in their order. Names and paths with control characters would
 /// break everything that shows them, line by line or on a terminal.
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let wrong = |error: serde_json::Error| invalid("body", &error.to_string());
+    let value: Value = serde_json::from_slice(bytes).map_err(wrong)?;
     if !value.is_object() {
-        return Err("it is not a JSON object".into());
+        return Err(invalid("body", "it is not a JSON object"));
     }
     if let Some(text) = unprintable(&value) {
-        return Err(format!("{text:?} has control characters"));
+        let error = Error::invalid(format!("{text:?} has control characters"));
+        return Err(Refusal(error.hint("choose a name or a path without them")));
     }
     // From the text, so that what is wrong is said with its line and column.
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    serde_json::from_slice(bytes).map_err(wrong)
 }
 
 /// Something that it says, or a key, that has control characters.
@@ -121,14 +122,16 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> String {
-        read::<AddDatastore>(text.as_bytes()).map_or_else(|why| why, |_| "ok".into())
+        let read = read::<AddDatastore>(text.as_bytes());
+        read.map_or_else(|Refusal(error)| error.message, |_| "ok".into())
     }
 
     #[test]
     fn a_body_is_an_object() {
         assert_eq!(said(r#"{"name": "a", "location": "/a"}"#), "ok");
         for other in [r#"["a", "/a", null]"#, "null", "1", r#""a""#] {
-            assert_eq!(said(other), "it is not a JSON object");
+            let whole = "the request's body is wrong: it is not a JSON object";
+            assert_eq!(said(other), whole);
         }
         let wrong = said("{\"name\": \"a\",\n \"where\": \"/a\"}");
         assert!(wrong.contains("unknown field `where`") && wrong.contains("line 2"));
