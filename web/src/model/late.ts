@@ -36,3 +36,11 @@ export function isLate(load: Load, bound: Bound | null): boolean {
 export function hangs(load: Load): boolean {
   return load.read.iops + load.write.iops === 0 && load.in_flight > 0;
 }
+
+/**
+ * How many requests are under way: the mean over the window, which is that of answered requests;
+ * or, where none is answered, how many hang.
+ */
+export function underWay(load: Load): number {
+  return hangs(load) ? load.in_flight : load.outstanding;
+}

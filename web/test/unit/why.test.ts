@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Load } from "../../src/api/wire.ts";
+import { underWay } from "../../src/model/late.ts";
 import { why } from "../../src/model/why.ts";
 
 const MIB = 1_048_576;
@@ -24,4 +25,11 @@ test("a disk within its bound, or with a quiet neighbour, names nobody", () => {
   assert.doesNotMatch(why({ load: load(MIB, 1), bound, neighbour: loud }).because, /web/);
   const quiet = { name: "web", load: load(MIB / 2, 1) };
   assert.doesNotMatch(why({ load: load(MIB, 130), bound, neighbour: quiet }).because, /web/);
+});
+
+test("of a disk that hangs, what is under way is what hangs, wherever it is told", () => {
+  const stuck = { ...load(0, 0), p99_us: null, outstanding: 0, in_flight: 6 };
+  assert.match(why({ load: stuck }).because, /^6 requests are under way/);
+  assert.equal(underWay(stuck), 6);
+  assert.equal(underWay({ ...load(MIB, 1), outstanding: 2.5, in_flight: 6 }), 2.5, "while some are answered, the mean");
 });
