@@ -17,7 +17,7 @@ const bound = { us: 20_000, of: "p95" as const, whose: "the bound of Storage DRS
 test("a disk that is late names the neighbour that has most of the bytes", () => {
   const said = why({ load: load(MIB / 4, 130), bound, neighbour: { name: "web", load: load(9 * MIB, 200) } });
   assert.equal(said.tone, "quiet");
-  assert.match(said.because, /web, on the same datastore, transfers 9\.00 MiB\/s: 97% of what the two ask for/);
+  assert.match(said.because, /web, on the same datastore, transfers 9\.00 MiB\/s: 97% of the bytes of these two disks/);
 });
 
 test("a disk within its bound, or with a quiet neighbour, names nobody", () => {
