@@ -112,8 +112,10 @@ export interface Help {
 
 /** What would help a datastore that is full, or soon will be. */
 export function helps(name: string, places: Places): Help {
-  const held = [...places.disks].filter((disk) => disk.datastore === name);
-  return remedyWords(name, remedy(name, places), held);
+  // What gives the disks one by one may give them once.
+  const disks = [...places.disks];
+  const held = disks.filter((disk) => disk.datastore === name);
+  return remedyWords(name, remedy(name, { ...places, disks }), held);
 }
 
 /** The words of a remedy, or why there is none for the disks that the datastore holds. */
