@@ -1,6 +1,7 @@
 // Whether requests take longer than they should. What was promised of the mean is held against
 // the mean, and what was promised of the 99th percentile against that.
 import type { Load } from "../api/wire.ts";
+import { grouped, iops } from "./units.ts";
 
 /** The figure that a bound is about. */
 export type Measure = "mean" | "p95" | "p99";
@@ -41,6 +42,6 @@ export function hangs(load: Load): boolean {
  * How many requests are under way: the mean over the window, which is that of answered requests;
  * or, where none is answered, how many hang.
  */
-export function underWay(load: Load): number {
-  return hangs(load) ? load.in_flight : load.outstanding;
+export function underWay(load: Load): string {
+  return hangs(load) ? grouped(load.in_flight) : iops(load.outstanding);
 }

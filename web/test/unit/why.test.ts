@@ -30,6 +30,6 @@ test("a disk within its bound, or with a quiet neighbour, names nobody", () => {
 test("of a disk that hangs, what is under way is what hangs, wherever it is told", () => {
   const stuck = { ...load(0, 0), p99_us: null, outstanding: 0, in_flight: 6 };
   assert.match(why({ load: stuck }).because, /^6 requests are under way/);
-  assert.equal(underWay(stuck), 6);
-  assert.equal(underWay({ ...load(MIB, 1), outstanding: 2.5, in_flight: 6 }), 2.5, "while some are answered, the mean");
+  assert.equal(underWay(stuck), "6");
+  assert.equal(underWay({ ...load(MIB, 1), outstanding: 2.5, in_flight: 6 }), "2.5", "while some are answered, the mean");
 });
