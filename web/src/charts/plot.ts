@@ -1,7 +1,7 @@
 // The options of a uPlot: axes in our words, colours of the theme, a cursor that all charts of
 // a group share, and marks of what happened.
 import type uPlot from "uplot";
-import { apart, fitting, short as cut, type Limit } from "../model/labels.ts";
+import { place, short as cut, type Box, type Curve, type Limit } from "../model/labels.ts";
 import { axisLabels } from "../model/time.ts";
 import { colour } from "../state/theme.svelte.ts";
 
@@ -120,7 +120,7 @@ export function options(look: Look, width: number): uPlot.Options {
           plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         },
       ],
-      draw: [(plot) => (drawMarks(plot, look.marks(), look.height >= ROOMY), drawLimits(plot, look.limits(), look.format))],
+      draw: [(plot) => drawAround(plot, look)],
     },
   };
 }
@@ -142,85 +142,125 @@ function isDecade(value: number): boolean {
   return Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
 }
 
-/** A label on the colour of the panel, so that no line runs through its letters. */
-function write(context: CanvasRenderingContext2D, text: string, x: number, y: number, tone: string): void {
+/** A text in a box on the colour of the panel, so that no grid runs through its letters. */
+function write(context: CanvasRenderingContext2D, text: string, box: Box, tone: string): void {
   const scale = devicePixelRatio;
-  const width = context.measureText(text).width;
   context.fillStyle = colour("--panel");
-  context.fillRect(x - 2 * scale, y - 10 * scale, width + 4 * scale, 13 * scale);
+  context.fillRect(box.x, box.y, box.width, box.height);
   context.fillStyle = colour(tone);
-  context.fillText(text, x, y);
+  context.fillText(text, box.x + 2 * scale, box.y + 10 * scale);
 }
 
-function font(context: CanvasRenderingContext2D): void {
-  context.font = FONT.replace("11px", `${11 * devicePixelRatio}px`);
-  context.textAlign = "left";
-  context.textBaseline = "alphabetic";
+/** How wide the box of a text is. */
+function wide(context: CanvasRenderingContext2D, text: string): number {
+  return context.measureText(text).width + 4 * devicePixelRatio;
 }
 
-/** Dashed lines across, each with what it is and its value. */
-function drawLimits(plot: uPlot, limits: Limit[], format: (value: number) => string): void {
-  if (limits.length === 0) return;
+/** The lines as they are drawn. */
+function curves(plot: uPlot): Curve[] {
+  const [x, ...ys] = plot.data;
+  const xs = [...x].map((value) => plot.valToPos(value, "x", true));
+  return ys.map((values) => ({ xs, ys: [...values].map((value) => (value === null || value === undefined ? null : plot.valToPos(value, "y", true))) }));
+}
+
+/** Marks and limits with what they are, where there is room for it beside what was measured. */
+function drawAround(plot: uPlot, look: Look): void {
+  const [marks, limits] = [look.marks(), look.limits()];
+  if (marks.length + limits.length === 0) return;
   const context = plot.ctx;
-  const scale = devicePixelRatio;
   const { left, top, width, height } = plot.bbox;
   context.save();
   context.beginPath();
   context.rect(left, top, width, height);
   context.clip();
-  const ys = limits.map((one) => plot.valToPos(one.value, "y", true));
+  drawMarks(plot, marks);
+  drawLimits(plot, limits);
+  context.font = FONT.replace("11px", `${11 * devicePixelRatio}px`);
+  context.textAlign = "left";
+  context.textBaseline = "alphabetic";
+  const [lines, taken] = [curves(plot), [] as Box[]];
+  writeLimits(plot, limits, look.format, lines, taken);
+  if (look.height >= ROOMY) writeMarks(plot, marks, lines, taken);
+  context.restore();
+}
+
+/** Dashed lines across. */
+function drawLimits(plot: uPlot, limits: Limit[]): void {
+  const context = plot.ctx;
+  const scale = devicePixelRatio;
+  const { left, width } = plot.bbox;
   context.lineWidth = 1.5 * scale;
   context.strokeStyle = colour("--warn");
   context.setLineDash([5 * scale, 4 * scale]);
-  for (const y of ys) {
+  for (const one of limits) {
+    const y = plot.valToPos(one.value, "y", true);
     context.beginPath();
     context.moveTo(left, y);
     context.lineTo(left + width, y);
     context.stroke();
   }
   context.setLineDash([]);
-  font(context);
-  const room = width - 8 * scale;
-  // Above its line, or below where there is no room above.
-  const wanted = ys.map((y) => (y - LABEL * scale < top ? y + 12 * scale : y - 4 * scale));
-  const places = apart(wanted, LABEL * scale, top + 10 * scale, top + height - 3 * scale);
-  limits.forEach((one, at) => {
-    let text = `${one.label}: ${format(one.value)}`;
-    // In a narrow chart the value stays, whatever else goes.
-    for (let most = one.label.length; context.measureText(text).width > room && most > 4; most -= 2) text = `${cut(one.label, most)}: ${format(one.value)}`;
-    const wide = context.measureText(text).width;
-    write(context, text, left + Math.max(4 * scale, width - wide - 6 * scale), places[at]!, "--warn");
-  });
-  context.restore();
 }
 
-function drawMarks(plot: uPlot, marks: Mark[], isRoomy: boolean): void {
+/** What each line across is, and its value: above the line or below it, on the right or on the left. */
+function writeLimits(plot: uPlot, limits: Limit[], format: (value: number) => string, lines: Curve[], taken: Box[]): void {
+  const context = plot.ctx;
+  const scale = devicePixelRatio;
+  const { left, top, width, height } = plot.bbox;
+  const room = width - 8 * scale;
+  for (const one of limits) {
+    let text = `${one.label}: ${format(one.value)}`;
+    // In a narrow chart the value stays, whatever else goes.
+    for (let most = one.label.length; wide(context, text) > room && most > 4; most -= 2) text = `${cut(one.label, most)}: ${format(one.value)}`;
+    const y = plot.valToPos(one.value, "y", true);
+    const size = { width: wide(context, text), height: (LABEL - 1) * scale };
+    const xs = [left + Math.max(4 * scale, width - size.width - 4 * scale), left + 4 * scale];
+    const ys = [y - LABEL * scale, y + 2 * scale].filter((at) => at >= top && at + size.height <= top + height);
+    // Where it would cover what was measured, only the legend says it.
+    const box = place(xs.flatMap((x) => ys.map((y) => ({ x, y, ...size }))), lines, taken);
+    if (!box) continue;
+    taken.push(box);
+    write(context, text, box, "--warn");
+  }
+}
+
+function toneOf(mark: Mark): string {
+  return mark.tone === "warn" ? "--warn" : mark.tone === "busy" ? "--accent" : "--muted";
+}
+
+/** Dashed lines upright. */
+function drawMarks(plot: uPlot, marks: Mark[]): void {
   const context = plot.ctx;
   const { left, top, width, height } = plot.bbox;
-  context.save();
-  context.beginPath();
-  context.rect(left, top, width, height);
-  context.clip();
   context.lineWidth = devicePixelRatio;
   context.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
   for (const mark of marks) {
     const x = plot.valToPos(mark.atMs / 1e3, "x", true);
     if (x < left || x > left + width) continue;
-    context.strokeStyle = colour(mark.tone === "warn" ? "--warn" : mark.tone === "busy" ? "--accent" : "--muted");
+    context.strokeStyle = colour(toneOf(mark));
     context.beginPath();
     context.moveTo(x, top);
     context.lineTo(x, top + height);
     context.stroke();
   }
   context.setLineDash([]);
-  if (isRoomy) {
-    font(context);
-    const scale = devicePixelRatio;
-    // What happened is told where there is room for it; the rest is told at the cursor.
-    const seen = marks.filter((mark) => mark.tone !== "quiet").map((mark) => ({ mark, text: cut(mark.text, MARK_MOST), x: plot.valToPos(mark.atMs / 1e3, "x", true) + 4 * scale }));
-    const inside = seen.filter(({ x }) => x >= left && x <= left + width);
-    const told = fitting(inside.map(({ x, text }) => ({ x, width: context.measureText(text).width + 8 * scale })), left + width);
-    inside.forEach(({ mark, text, x }, at) => told[at] && write(context, text, x, top + height - 5 * scale, mark.tone === "warn" ? "--warn" : "--accent"));
+}
+
+/** What happened, where there is room for it: below or above. The rest is told at the cursor. */
+function writeMarks(plot: uPlot, marks: Mark[], lines: Curve[], taken: Box[]): void {
+  const context = plot.ctx;
+  const scale = devicePixelRatio;
+  const { left, top, width, height } = plot.bbox;
+  const seen = marks.filter((mark) => mark.tone !== "quiet").sort((a, b) => a.atMs - b.atMs);
+  for (const mark of seen) {
+    const text = cut(mark.text, MARK_MOST);
+    const size = { width: wide(context, text), height: (LABEL - 1) * scale };
+    const x = plot.valToPos(mark.atMs / 1e3, "x", true) + 2 * scale;
+    if (x < left || x + size.width > left + width) continue;
+    const ys = [top + height - LABEL * scale, top + 2 * scale];
+    const box = place(ys.map((y) => ({ x, y, ...size })), lines, taken);
+    if (!box) continue;
+    taken.push(box);
+    write(context, text, box, toneOf(mark));
   }
-  context.restore();
 }

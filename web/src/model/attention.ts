@@ -2,7 +2,7 @@
 // datastores over a bound with the disks that load them.
 import type { HurtDisk, Migration, StorageDrs, TopRow, Warning } from "../api/wire.ts";
 import { headline, slowerLine } from "./hurt.ts";
-import { fills, fullIn, isPressing, isSoon, oneEach, type Remedy, remedyWords, shared } from "./space.ts";
+import { fills, fullIn, isPressing, isSoon, oneEach, type Help, shared } from "./space.ts";
 import type { Tone } from "./words.ts";
 import { lessAsked, waitsFor } from "./words.ts";
 import { rate, response, wholePercent } from "./units.ts";
@@ -18,7 +18,7 @@ export interface Item {
   /** Where more is to be seen. */
   link: string | null;
   /** What would help, and where that is tried without changing anything. */
-  remedy?: { text: string; link: string } | null;
+  remedy?: Help | null;
   /** In how many seconds a datastore is full. */
   fullS?: number;
 }
@@ -57,7 +57,7 @@ export function attention(
   judged: StorageDrs["datastores"],
   boundUs: number,
   talkers: Map<string, Talker>,
-  remedy: (datastore: string) => Remedy | null = () => null,
+  helps: (datastore: string) => Help | null = () => null,
   zone?: string,
 ): Item[] {
   const items: Item[] = warnings.map((one) => ({
@@ -80,7 +80,7 @@ export function attention(
     const about = `datastore ${one.datastore}`;
     const isSpace = one.over.includes("space") || isPressing(one);
     const tone = isSoon(one) ? "bad" : "warn";
-    const help = isSpace ? remedyWords(one.datastore, remedy(one.datastore)) : null;
+    const help = isSpace ? helps(one.datastore) : null;
     items.push({ key: `over ${about}`, tone, fullS: fullIn(one), about, ...over(one, boundUs, talkers), link: linkTo(about), remedy: help });
   }
   const order: Tone[] = ["bad", "warn", "busy", "quiet", "ok"];

@@ -43,5 +43,5 @@ export function moveGains(disk: string, from: string, to: string, advice: Recomm
     return `${name}: p95 ${response(before?.p95_us)} to ${response(after?.p95_us)}${taken}`;
   };
   if (move) return `Gain: the disks that stay on ${on(from, move.source)}. Lose: those on ${on(to, move.destination)}.`;
-  return `The disks that stay on ${from} gain the load that ${disk} takes away, and those on ${to} get it. By how much is known only of the moves that Storage DRS recommends, and this is none of them.`;
+  return `The disks that stay on ${from} get faster, because the load of ${disk} leaves them. Those on ${to} get slower, because it comes to them. By how much is known only for moves that Storage DRS recommends, and this is none of them.`;
 }

@@ -58,6 +58,19 @@ export function hurtOf(hurt: HurtDisk[] | undefined, disk: string): HurtDisk | u
   return hurt?.find((one) => one.disk === disk);
 }
 
+/**
+ * What Storage DRS has no word on: of a datastore that answers nothing, no response time can be
+ * over a bound. So the disk that hangs comes first, whatever else is recommended.
+ */
+export function hangsFirst(one: HurtDisk, nowMs: number): string {
+  return `${one.why}: disk ${one.disk} hangs ${since(one, nowMs)}. Storage DRS judges by requests that are answered, so it recommends nothing for that.`;
+}
+
+/** A disk that is hurt where Storage DRS moves nothing. */
+export function withinBounds(one: HurtDisk): string {
+  return `No datastore is over a bound, so Storage DRS moves nothing by itself. But disk ${one.disk} on ${one.datastore} is hurt: ${takes(one)}.`;
+}
+
 /** `1 more disk that is`, `4 more disks that are` */
 export function more(count: number): string {
   return count === 1 ? "1 more disk that is" : `${count} more disks that are`;

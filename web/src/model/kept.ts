@@ -1,5 +1,5 @@
 // Whether a class got what it was promised, hour by hour, from what was measured.
-import type { Class, Columns, KeptHour, Policy } from "../api/wire.ts";
+import type { Class, Columns, KeptClass, KeptHour, Policy } from "../api/wire.ts";
 import { isOpen } from "./schedule.ts";
 import { day, minuteOfWeek } from "./time.ts";
 import { count, percent } from "./units.ts";
@@ -159,6 +159,20 @@ export function overall(days: Day[], hours: KeptHour[]): Overall {
 function judged(kept: number, missed: number, any: boolean): { verdict: Verdict; part: number | null } {
   const part = kept + missed === 0 ? null : kept / (kept + missed);
   return { part, verdict: !any ? "none" : part === null ? "quiet" : part >= ENOUGH ? "kept" : "missed" };
+}
+
+/**
+ * The classes of a week: those that are promised something now, then those that were. A promise
+ * that is removed takes nothing back of what was recorded.
+ */
+export function classesOfWeek(promised: KeptClass[], others: KeptClass[]): KeptClass[] {
+  return [...promised, ...others.filter((one) => one.hours.length > 0)];
+}
+
+/** That nothing is promised now, and what there is of the time when something was. */
+export function nothingPromised(week: KeptClass[]): string {
+  if (week.length === 0) return "No class is promised anything, so nothing can be kept or missed.";
+  return "No class is promised anything now. The week above is of promises that have been removed.";
 }
 
 const WORDS: Record<Verdict, string> = { kept: "kept", missed: "not kept", quiet: "not asked", none: "no data" };

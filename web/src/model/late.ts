@@ -1,6 +1,7 @@
 // Whether requests take longer than they should. What was promised of the mean is held against
 // the mean, and what was promised of the 99th percentile against that.
 import type { Load } from "../api/wire.ts";
+import { grouped, iops } from "./units.ts";
 
 /** The figure that a bound is about. */
 export type Measure = "mean" | "p95" | "p99";
@@ -35,4 +36,12 @@ export function isLate(load: Load, bound: Bound | null): boolean {
 /** Whether requests are under way and none is answered. */
 export function hangs(load: Load): boolean {
   return load.read.iops + load.write.iops === 0 && load.in_flight > 0;
+}
+
+/**
+ * How many requests are under way: the mean over the window, which is that of answered requests;
+ * or, where none is answered, how many hang.
+ */
+export function underWay(load: Load): string {
+  return hangs(load) ? grouped(load.in_flight) : iops(load.outstanding);
 }

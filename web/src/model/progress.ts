@@ -40,12 +40,13 @@ export class Reached {
     this.most.set(move.id, most);
     const late = clamp((progress.late_regions * REGION) / progress.total);
     const again = Math.max(most.equal - equal, Math.min(late, most.equal));
+    // A comparison that is paused is one still: its figure is the part that was compared.
     const verifying = move.state === "verifying" || most.verified > 0;
     return {
       equal: most.equal - again,
       again,
       verified: verifying ? most.verified : null,
-      percent: whole(move.state === "verifying" ? most.verified : most.equal),
+      percent: whole(verifying ? most.verified : most.equal),
     };
   }
 }

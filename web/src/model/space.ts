@@ -105,8 +105,33 @@ export function remedy(name: string, { disks, datastores, judged, space }: Place
 }
 
 /** What would help, and the page on which it is tried. */
-export function remedyWords(name: string, found: Remedy | null): { text: string; link: string } {
-  if (!found) return { text: `no disk of it fits on another datastore; a plan says what holds each: \`${command("plan", "evacuate", name, "--dry-run")}\``, link: "#/plans" };
+export interface Help {
+  text: string;
+  link: string;
+}
+
+/** What would help a datastore that is full, or soon will be. */
+export function helps(name: string, places: Places): Help {
+  // What gives the disks one by one may give them once.
+  const disks = [...places.disks];
+  const held = disks.filter((disk) => disk.datastore === name);
+  return remedyWords(name, remedy(name, { ...places, disks }), held);
+}
+
+/** The words of a remedy, or why there is none for the disks that the datastore holds. */
+export function remedyWords(name: string, found: Remedy | null, held: Pick<Disk, "migration">[]): Help {
+  if (!found && held.length === 0) {
+    const text = "none of Sterna's disks is on it: other files, or copies that are on their way to it, take its room";
+    return { text, link: `#/datastore/${encodeURIComponent(name)}` };
+  }
+  if (!found && held.every((disk) => disk.migration)) {
+    return { text: "nothing more: each of its disks is being moved already", link: "#/moves" };
+  }
+  if (!found) {
+    // A plan that is made moves nothing, and names each disk that stays with the reason.
+    const plan = command("plan", "evacuate", name);
+    return { text: `no disk of it fits on another datastore; a plan, which moves nothing before it is applied, says what holds each: \`${plan}\``, link: "#/plans" };
+  }
   const enough = found.isEnough ? "then it is within its bound" : "that is not enough for its bound, but no other disk that fits is larger";
   return { text: `move ${found.disk} (${bytes(found.bytes)}) to ${found.to}: ${enough}`, link: `#/whatif?disk=${encodeURIComponent(found.disk)}&to=${encodeURIComponent(found.to)}` };
 }

@@ -107,6 +107,21 @@ const MOVES: Record<string, string> = {
   "copying has ended": "{}: copying has ended",
   "a commit was found and settled": "{}: the daemon found a switch-over of its predecessor and completed the record of it",
   "Storage DRS moves it": "Storage DRS has begun {}",
+  // What QEMU copies.
+  "QEMU moves a disk": "{} has begun: QEMU copies",
+  "move completed": "{} is completed",
+  "move cancelled": "{} is cancelled",
+  "the move's end is unclear": "{}: it is unclear how it ended",
+  "a move halts": "{} halts",
+  "a switch-over is called off": "{}: the switch-over was called off",
+};
+
+/** The daemon's decisions about the migration of a VM. */
+const TRANSFERS: Record<string, string> = {
+  transfer: "The migration of {} has begun",
+  "transfer Completed": "The migration of {} is completed",
+  "transfer Cancelled": "The migration of {} is cancelled",
+  "transfer Lost": "The migration of {} has ended, and it may run nowhere",
 };
 
 /** `the move of disk db from fast to slow (migration 4)`, as far as that is known. */
@@ -156,8 +171,8 @@ function details(request: string, text: string): string {
 /** A request, answered or refused. */
 function asked(request: string, one: Activity, moves: Moves): string {
   const rest = one.text.slice(request.length).replace(/^: /, "");
-  const at = rest.search(/(^|; )refused: /);
-  const why = at < 0 ? null : rest.slice(at).replace(/^(; )?refused: /, "");
+  const at = rest.search(OUTCOME);
+  const why = at < 0 ? null : rest.slice(at);
   const given = at < 0 ? rest : rest.slice(0, at);
   const [done, wanted] = REQUESTS[request]!;
   const what = details(request, given);
@@ -165,10 +180,23 @@ function asked(request: string, one: Activity, moves: Moves): string {
   return finish(`${sentence}${what ? `: ${what}` : ""}`, why);
 }
 
-/** A sentence, with why it was refused; what was refused without a reason says that. */
-function finish(sentence: string, refused: string | null): string {
-  if (refused === null) return sentence;
-  return `${sentence}. Sterna refused${refused.trim() ? `: ${refused.trim()}` : " and gave no reason"}`;
+/** What came of a request that was not done, in the daemon's words: `; refused: no room`. */
+const OUTCOME = /(?:^|; )(refused|failed): ?/;
+
+/** What an event that is not well is, in a word: what the daemon finds by itself is a warning. */
+export function outcome(one: Activity): "refused" | "failed" | "warning" | null {
+  if (one.ok) return null;
+  if (one.who === DAEMON) return "warning";
+  return OUTCOME.exec(one.text)?.[1] === "refused" ? "refused" : "failed";
+}
+
+/** A sentence, with why it was refused or has failed; what has no reason says that. */
+function finish(sentence: string, came: string | null): string {
+  if (came === null) return sentence;
+  const why = came.replace(OUTCOME, "").trim();
+  // A request that has failed may have been done in part.
+  if (OUTCOME.exec(came)?.[1] === "failed") return `${sentence}. That has failed${why ? `: ${why}` : ", and Sterna gave no reason"}`;
+  return `${sentence}. Sterna refused${why ? `: ${why}` : " and gave no reason"}`;
 }
 
 /** What the daemon says beside its message: `migration 4, to slow, why even a copy …`. */
@@ -203,12 +231,17 @@ function decided(one: Activity, moves: Moves): string {
     const what = id ? aboutWords(id, moves) : `the move of ${one.about ?? "a disk"}`;
     const named = moves.has(Number(/\d+/.exec(id ?? "")?.[0]));
     // What the move is called by already is not said twice.
-    const rest = said.rest.filter((part) => part !== own && !(named && /^(from|to) /.test(part)));
+    const rest = said.rest.filter((part) => part !== own && !(named && /^(from|to|device) /.test(part)));
     if (message === "rate changed" && rest.length === 0) return upper(`${what} may copy as fast as the storage and its guard let it`);
     if (message === "guard changed" && rest[0] === "guard nothing is asked") return upper(`${what} has no guard any more`);
     if (/ changed$/.test(message)) rest.splice(0, 1, ...rest.slice(0, 1).map((part) => part.replace(/^(rate|guard) /, "")));
-    const why = said.why === BY_HAND ? ["an operator asked for that"] : said.why ? [said.why] : [];
+    const why = said.why === BY_HAND ? ["an operator asked for that"] : said.why ? [said.why.replace(/^kept: /, "the old image is kept: ")] : [];
     return upper(joined(move.replace("{}", () => what), [...rest, ...why]));
+  }
+  const transfer = TRANSFERS[message];
+  if (transfer) {
+    const rest = said.rest.filter((part) => !/^(transfer \d+|resumed false)$/.test(part));
+    return joined(transfer.replace("{}", () => aboutWords(one.about, moves)), [...rest, ...(said.why ? [said.why] : [])]);
   }
   if (at < 0 || (said.why === "" && !REASON.test(one.text))) return upper(one.text);
   return upper(joined(message, [...said.rest, ...(said.why ? [said.why] : [])]));
@@ -240,12 +273,12 @@ function cruised(one: Activity): string {
 
 /** What happened, as a sentence without its subject if that is a person, who stands beside it. */
 export function told(one: Activity, moves: Moves = new Map()): string {
-  const maintenance = /^set maintenance: (on|off)(?:; refused: (.*))?$/s.exec(one.text);
+  const maintenance = /^set maintenance: (on|off)(; (?:refused|failed): .*)?$/s.exec(one.text);
   if (maintenance) {
     const verb = maintenance[1] === "on" ? ["put", "in maintenance"] : ["took", "out of maintenance"];
     const wanted = maintenance[1] === "on" ? ["wanted to put", "in maintenance"] : ["wanted to take", "out of maintenance"];
     const [first, last] = one.ok ? verb : wanted;
-    return finish(`${first} ${aboutWords(one.about, moves)} ${last}`, one.ok ? null : (maintenance[2] ?? ""));
+    return finish(`${first} ${aboutWords(one.about, moves)} ${last}`, one.ok ? null : (maintenance[2] ?? "; refused: "));
   }
   const request = one.who === DAEMON ? undefined : requestOf(one.text);
   if (request) return asked(request, one, moves);

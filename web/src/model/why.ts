@@ -15,7 +15,10 @@ export interface Known {
   move?: Migration | undefined;
   /** What its requests should take at most. */
   bound?: Bound | null | undefined;
-  /** The disk that has the most bytes of those on the same datastore. */
+  /**
+   * The disk that has the most bytes of those on the same datastore. Nothing if the daemon names a
+   * cause already: its share is one of all work on the datastore, and would seem to contradict.
+   */
   neighbour?: { name: string; load: Load } | null | undefined;
 }
 
@@ -67,7 +70,7 @@ function parts(load: Load, its: Class | undefined, move: Migration | undefined, 
     said.push(queued(its));
   }
   if (neighbour) {
-    said.push(`${neighbour.name}, on the same datastore, transfers ${rate(bytes(neighbour.load))}: ${wholePercent(loudness(neighbour.load, load))} of what the two ask for`);
+    said.push(`${neighbour.name}, on the same datastore, transfers ${rate(bytes(neighbour.load))}: ${wholePercent(loudness(neighbour.load, load))} of the bytes of these two disks`);
   }
   if (move && move.progress && move.progress.rate > 0) said.push(`it is being moved to ${move.to} meanwhile`);
   return `${said.filter(Boolean).join("; ")}.`;

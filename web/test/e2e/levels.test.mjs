@@ -1,4 +1,4 @@
-// A class says which of its disks is worst.
+// A class says which of its disks is worst, and keeps the week of a promise that was removed.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Mock } from "../mock/server.mjs";
@@ -24,6 +24,25 @@ test("a class shows its disks, the worst first, and says how bad that one is", a
   assert.deepEqual(shown.map((one) => one.name).sort(), ["db", "log"]);
   assert.ok(shown[0].mean >= shown[1].mean, JSON.stringify(shown));
   await page.waitForFunction((name) => new RegExp(`${name} is worst: its mean of .* the 2.4 ms of the target of class gold`).test(document.querySelector("main").innerText), shown[0].name);
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
+test("the week of a promise that was removed is shown still", async () => {
+  const page = await open(browser, mock.url);
+  const answer = async (path, change) => page.route(path, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: change(await response.json()) });
+  });
+  await answer("**/v1/policies", () => []);
+  await answer("**/v1/classes", (all) => all.map((one) => ({ ...one, reservation: null })));
+  await page.goto(`${mock.url}#/levels`);
+  await page.reload();
+  const week = page.locator("table[aria-label='Promises of the week']");
+  await week.waitFor();
+  assert.match(await week.innerText(), /gold\s+nothing is promised now\s+.*kept on \d of \d days/s);
+  assert.equal(await week.locator("tbody tr").count(), 1, "a class to which nothing was promised has no row");
+  await page.waitForFunction(() => /No class is promised anything now\. The week above is of promises/.test(document.querySelector("main").innerText));
   assert.deepEqual(page.trouble, []);
   await page.context().close();
 });

@@ -39,11 +39,27 @@ test("a datastore without room says when it is full, who shares its room, and wh
   await reads(page, /slow: p95 .*of its room is taken; fills up by 20\.0 GiB an hour .*: full in 2 d \d\d h.*Would help: move .* to fast/);
   await page.locator(".attention li", { hasText: "full in 2 d" }).locator("a", { hasText: "What if?" }).click();
   await page.waitForFunction(() => /#\/whatif\?disk=.*&to=fast/.test(location.hash));
-  await reads(page, /The disks that stay on slow gain the load|Gain: the disks that stay on slow/);
+  await reads(page, /The disks that stay on slow get faster|Gain: the disks that stay on slow/);
   await page.goto(`${mock.url}#/datastore/nas`);
   await reads(page, /shares the file system of old: what one takes is gone for all/);
   await page.goto(`${mock.url}#/datastores`);
   await reads(page, /full in[\s\S]*2 d/);
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
+test("a datastore whose requests hang says so at once, and how many", async () => {
+  const page = await open(browser, mock.url);
+  await page.route(/v1\/top\?by=datastore/, async (route) => {
+    const response = await route.fetch();
+    const found = await response.json();
+    const still = (side) => ({ ...side, iops: 0, bytes_per_second: 0, response_us: null });
+    for (const { load } of found.rows) Object.assign(load, { read: still(load.read), write: still(load.write), p50_us: null, p95_us: null, p99_us: null, max_us: null, outstanding: 0, in_flight: 6 });
+    await route.fulfill({ response, json: found });
+  });
+  await page.goto(`${mock.url}#/datastore/fast`);
+  await reads(page, /hangs: 6 requests under way, and none answered/);
+  await reads(page, /under way\s+6\s/);
   assert.deepEqual(page.trouble, []);
   await page.context().close();
 });

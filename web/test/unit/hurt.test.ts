@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HurtDisk } from "../../src/api/wire.ts";
 import { verdict } from "../../src/model/attention.ts";
-import { headline, since, slower, slowerLine, takes } from "../../src/model/hurt.ts";
+import { hangsFirst, headline, since, slower, slowerLine, takes, withinBounds } from "../../src/model/hurt.ts";
 import { day, shortClock } from "../../src/model/time.ts";
 import { learning, usually } from "../../src/model/usual.ts";
 
@@ -17,6 +17,13 @@ test("one disk is named with what its requests take, and since when", () => {
   assert.equal(headline([db], 1, nowMs), `db: requests take 7.9 ms, usually 0.50 ms, since ${shortClock(nowMs - 1_620_000)}. Its neighbour etl does 90% of the work of datastore array`);
   assert.equal(takes({ ...db, promised_us: 5000 }), "requests take 7.9 ms, promised 5.0 ms");
   assert.equal(takes({ ...db, response_us: null }), "requests hang");
+});
+
+test("where a disk hangs, what Storage DRS does not judge is said first", () => {
+  const stuck: HurtDisk = { ...db, by: "hangs", response_us: null, neighbour: null, why: "Datastore array answers none of its requests" };
+  const at = shortClock(nowMs - 1_620_000);
+  assert.match(hangsFirst(stuck, nowMs), new RegExp(`^Datastore array answers none of its requests: disk db hangs since ${at}\\.`));
+  assert.match(withinBounds(db), /But disk db on array is hurt: requests take 7\.9 ms, usually 0\.50 ms\.$/);
 });
 
 test("of several disks three are named, and the others counted", () => {

@@ -1,18 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apart, fitting, short } from "../../src/model/labels.ts";
+import { place, short } from "../../src/model/labels.ts";
 
-test("labels of lines that are near each other do not lie on each other, and stay in the chart", () => {
-  assert.deepEqual(apart([40, 80], 14, 10, 140), [40, 80]);
-  assert.deepEqual(apart([50, 48, 52], 14, 10, 140), [62, 48, 76]);
-  assert.deepEqual(apart([138, 139], 14, 10, 140), [126, 140]);
-  assert.deepEqual(apart([2], 14, 10, 140), [10]);
+const box = (x: number, y: number) => ({ x, y, width: 50, height: 13 });
+const flat = (y: number) => ({ xs: [0, 100, 200], ys: [y, y, y] });
+
+test("a label stands at the first place at which it covers no curve", () => {
+  assert.deepEqual(place([box(0, 40), box(0, 80)], [flat(20)], []), box(0, 40));
+  assert.deepEqual(place([box(0, 40), box(0, 80)], [flat(20), flat(45)], []), box(0, 80));
+  const rises = { xs: [0, 100, 200], ys: [100, 100, 0] };
+  assert.deepEqual(place([box(120, 40), box(20, 40)], [rises], []), box(20, 40), "what rises through it counts, too");
 });
 
-test("a label that would reach into the next one, or out of the chart, is not told", () => {
-  assert.deepEqual(fitting([{ x: 0, width: 50 }, { x: 40, width: 50 }, { x: 60, width: 30 }], 100), [true, false, true]);
-  assert.deepEqual(fitting([{ x: 80, width: 50 }], 100), [false]);
-  assert.deepEqual(fitting([{ x: 60, width: 30 }, { x: 0, width: 50 }], 100), [true, true]);
+test("where a label has no place that is free, it is not told", () => {
+  assert.equal(place([box(0, 40)], [flat(45)], []), null);
+  assert.equal(place([box(0, 40)], [], [box(30, 45)]), null, "another label is in its way");
+  assert.deepEqual(place([box(0, 40)], [], [box(50, 40)]), box(0, 40), "they may touch");
+});
+
+test("a gap of a curve has room for a label", () => {
+  const broken = { xs: [0, 10, 90, 100], ys: [45, 45, null, 45] };
+  assert.deepEqual(place([box(30, 40)], [broken], []), box(30, 40));
+  assert.equal(place([box(5, 40)], [broken], []), null);
 });
 
 test("a long label ends where it has to", () => {

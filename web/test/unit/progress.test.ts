@@ -62,6 +62,16 @@ test("a comparison has a bar of its own", () => {
   assert.equal(bar.percent, 40);
 });
 
+test("a comparison that is paused shows the part that was compared, not what is equal", () => {
+  const reached = new Reached();
+  reached.bar(move(9.3, { state: "verifying" }, { verified: 7.8 * GIB }));
+  const paused = move(9.3, { state: "paused" }, { verified: 7.8 * GIB });
+  const bar = reached.bar(paused);
+  assert.equal(bar.percent, 78);
+  assert.equal(phases(paused, bar, 0), "comparison 78 %");
+  assert.equal(new Reached().bar(paused).percent, 78, "also where the page begins with it");
+});
+
 test("what was copied before a restart of the daemon is not known, and is not 0 %", () => {
   const paused = move(0, { state: "paused", progress: null });
   const bar = new Reached().bar(paused);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Class, Columns, Policy } from "../../src/api/wire.ts";
 import { empty } from "../../src/model/timeline.ts";
 import { aimOf, commandOf, contradictions, parseGoal, rehearse, rehearsed, type Draft } from "../../src/model/draft.ts";
-import { dayWords, hours, overall, promises, week, weekWords } from "../../src/model/kept.ts";
+import { classesOfWeek, dayWords, hours, nothingPromised, overall, promises, week, weekWords } from "../../src/model/kept.ts";
 import { isOpen, minuteWords, overlap, parse, WEEK } from "../../src/model/schedule.ts";
 
 const at = (day: number, hour: number) => day * 1440 + hour * 60;
@@ -121,4 +121,13 @@ test("a limit that was met says that it slows, and a target whom", () => {
   assert.match(rehearsed(draft, { windows: 100, beyond: 0 }), /would have changed nothing/);
   assert.match(rehearsed(draft, { windows: 1000, beyond: 1 }), /less than 1%/);
   assert.match(rehearsed(draft, { windows: 0, beyond: 0 }), /asked for nothing/);
+});
+
+test("a promise that was removed keeps its week", () => {
+  const hour = { at: 0, kept_s: 3600, missed_s: 0, quiet_s: 0 };
+  const [gold, bulk] = [{ class: "gold", hours: [hour] }, { class: "bulk", hours: [] }];
+  assert.deepEqual(classesOfWeek([], [bulk, gold]), [gold]);
+  assert.deepEqual(classesOfWeek([bulk], [gold]), [bulk, gold], "what is promised now is shown without an hour, too");
+  assert.match(nothingPromised([gold]), /^No class is promised anything now\. The week above is of promises that have been removed\.$/);
+  assert.match(nothingPromised([]), /nothing can be kept or missed/);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Datastore, Disk, JudgedDatastore } from "../../src/api/wire.ts";
 import { attention } from "../../src/model/attention.ts";
-import { fills, isPressing, remedy, remedyWords, shared } from "../../src/model/space.ts";
+import { fills, helps, isPressing, remedy, shared } from "../../src/model/space.ts";
 
 const GIB = 2 ** 30;
 const store = (name: string, free: number, more = {}) => ({ name, capacity: 1000 * GIB, free: free * GIB, maintenance: false, problem: null, ...more }) as Datastore;
@@ -31,13 +31,29 @@ test("the smallest disk that is enough goes where there is most room, and not to
   const little = { ...places, disks: [disk("small", 50)] };
   assert.equal(remedy("slow", little)?.isEnough, false);
   assert.equal(remedy("slow", { ...places, disks: [disk("huge", 800)] }), null);
-  assert.equal(remedyWords("slow", remedy("slow", places)).link, "#/whatif?disk=right&to=fast");
-  assert.match(remedyWords("slow", null).text, /sterna plan evacuate slow --dry-run/);
+  const known = new Map(places.disks.map((one) => [one.name, one]));
+  assert.equal(helps("slow", { ...places, disks: known.values() }).link, "#/whatif?disk=right&to=fast");
+});
+
+test("where no disk fits elsewhere, the command that says why is one that exists", () => {
+  const places = { datastores: [store("slow", 100), store("fast", 600)], disks: [disk("huge", 800)], judged: [judged("slow")], space: 0.8 };
+  const help = helps("slow", places);
+  assert.match(help.text, /^no disk of it fits on another datastore; .*: `sterna plan evacuate slow`$/);
+  assert.equal(help.link, "#/plans");
+  const leaves = { ...disk("huge", 800), migration: 4 } as Disk;
+  assert.match(helps("slow", { ...places, disks: [leaves] }).text, /each of its disks is being moved already/);
+});
+
+test("a full datastore that holds no disk is not told that no disk of it fits elsewhere", () => {
+  const places = { datastores: [store("tiny", 10), store("fast", 600)], disks: [disk("there", 1, "fast")], judged: [judged("tiny")], space: 0.8 };
+  const help = helps("tiny", places);
+  assert.equal(help.text, "none of Sterna's disks is on it: other files, or copies that are on their way to it, take its room");
+  assert.equal(help.link, "#/datastore/tiny");
 });
 
 test("room that is gone within a day is something to look at before the bound is reached", () => {
   const trend = { bytes_per_second: GIB, over_s: 3600, full_in_s: 3600 };
-  const items = attention([], [], [judged("slow", { trend }), judged("fast")], 0, new Map());
+  const items = attention([], [], [judged("slow", { trend }), judged("fast")], 0, new Map(), (name) => ({ text: `plan for ${name}`, link: "#/plans" }));
   assert.deepEqual(items.map((item) => item.about), ["datastore slow"]);
   assert.match(items[0]!.text, /90% of its room is taken; fills up by .*: full in 1 h 00 min/);
   assert.equal(items[0]!.remedy?.link, "#/plans");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Activity, Migration } from "../../src/api/wire.ts";
 import { complete } from "../../src/model/attention.ts";
 import { asCsv, matching } from "../../src/model/events.ts";
-import { aboutWhat, pausedBy, told } from "../../src/model/told.ts";
+import { aboutWhat, outcome, pausedBy, told } from "../../src/model/told.ts";
 import { lessAsked, waitsFor } from "../../src/model/words.ts";
 
 const event = (who: string, about: string | null, text: string, more: Partial<Activity> = {}): Activity => ({ seq: 1, at_ms: 0, who, about, text, command: null, ok: true, ...more }) as Activity;
@@ -29,6 +29,27 @@ test("a refusal says what was wanted and why it was refused", () => {
   assert.equal(told(event("root", "disk log", "start migration: to tiny; refused: no room", { ok: false })), "wanted to move disk log: to tiny. Sterna refused: no room");
   assert.equal(told(event("root", "migration 4", "cancel migration; refused: ", { ok: false }), moves), `wanted to cancel ${move}. Sterna refused and gave no reason`);
   assert.equal(told(event("root", "datastore fast", "set maintenance: on; refused: a plan runs", { ok: false })), "wanted to put datastore fast in maintenance. Sterna refused: a plan runs");
+});
+
+test("a request that has failed says so once, and is not said to be refused", () => {
+  const failed = event("root", "disk log", "remove disk; failed: disk log is removed, but its image stays", { ok: false });
+  assert.equal(told(failed), "wanted to remove disk log. That has failed: disk log is removed, but its image stays");
+  assert.equal(outcome(failed), "failed");
+  const half = event("root", "datastore fast", "set maintenance: on; failed: the state is full", { ok: false });
+  assert.equal(told(half), "wanted to put datastore fast in maintenance. That has failed: the state is full");
+  assert.equal(outcome(event("root", "disk log", "start migration; refused: no room", { ok: false })), "refused");
+  assert.equal(outcome(event("sterna", "disk log", "requests take 15.4 ms", { ok: false })), "warning");
+  assert.equal(outcome(event("root", "disk log", "start migration")), null);
+});
+
+test("what QEMU moves, and the migration of a VM, have a subject", () => {
+  const its = new Map([[4, { id: 4, disk: "web/vda", from: "/vm", to: "new" }]]);
+  const name = "The move of disk web/vda from /vm to new (migration 4)";
+  assert.equal(told(event("sterna", "vm web", "QEMU moves a disk: migration 4, device vda, to new"), its), `${name} has begun: QEMU copies`);
+  assert.equal(told(event("sterna", "migration 4", "move completed: note kept: /vm/web.qcow2"), its), `${name} is completed: the old image is kept: /vm/web.qcow2`);
+  assert.equal(told(event("sterna", "migration 4", "move completed: note kept: /vm/web.qcow2")), "Migration 4 is completed: the old image is kept: /vm/web.qcow2");
+  assert.equal(told(event("sterna", "vm web", "transfer: transfer 3, to b, resumed false")), "The migration of VM web has begun: to b");
+  assert.equal(told(event("sterna", "vm web", "transfer Completed: transfer 3")), "The migration of VM web is completed");
 });
 
 test("what the daemon decides names the move, and why without the name of a field", () => {

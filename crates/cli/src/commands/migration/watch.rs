@@ -158,6 +158,10 @@ pub(crate) fn percent(state: MigrationState, progress: &Progress) -> f64 {
 fn position(state: MigrationState, progress: &Progress) -> (u64, u64) {
     match (state, progress.verified) {
         (MigrationState::Verifying, Some(verified)) => (verified, progress.total),
+        // A comparison that is paused is one still; before one has begun, the copy is paused.
+        (MigrationState::Paused, Some(verified)) if verified > 0 => {
+            (verified, progress.total)
+        }
         _ => (progress.synced, progress.total),
     }
 }
@@ -364,7 +368,10 @@ mod tests {
             ..Progress::default()
         };
         assert_eq!(percent(MigrationState::Verifying, &progress), 25.0);
+        assert_eq!(percent(MigrationState::Paused, &progress), 25.0);
         assert_eq!(percent(MigrationState::Copying, &progress), 100.0);
+        let copied = Progress { verified: Some(0), ..progress };
+        assert_eq!(percent(MigrationState::Paused, &copied), 100.0);
         assert_eq!(percent(MigrationState::Copying, &Progress::default()), 100.0);
     }
 }
