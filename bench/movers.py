@@ -134,10 +134,10 @@ class Mirror:
             if os.path.exists(path):
                 os.unlink(path)
         self.process = subprocess.Popen(
-            [self.bench.tools["qemu-storage-daemon"], "--object", "iothread,id=t",
+            [self.bench.tools["qemu-storage-daemon"],
              "--blockdev", source, "--blockdev", destination,
              "--nbd-server", f"addr.type=unix,addr.path={nbd},max-connections=16",
-             "--export", "type=nbd,id=e,node-name=src,name=disk,writable=on,iothread=t",
+             "--export", "type=nbd,id=e,node-name=src,name=disk,writable=on",
              "--chardev", f"socket,id=c,path={control},server=on,wait=off",
              "--monitor", "chardev=c"])
         wait_for(control, self.process)

@@ -88,6 +88,9 @@ pub struct JudgedDatastore {
     pub outstanding: f64,
     /// The bounds that it is over.
     pub over: Vec<OverBound>,
+    /// It does not say what it has: it is offline, or hangs.
+    #[serde(default)]
+    pub away: bool,
     /// Disks come and go, or did within the window: its response times are not judged.
     pub settling: bool,
     /// It is in maintenance: nothing new goes there.

@@ -19,7 +19,7 @@ fn limited() -> Deeds {
 
 /// A deed about policy 5.
 fn made(what: &str) -> Deed {
-    Deed { what: what.into(), policy: Some(5), again: None }
+    Deed { what: what.into(), policy: Some(5), again: None, holds: Vec::new() }
 }
 
 #[test]
@@ -106,8 +106,11 @@ fn a_limit_that_has_helped_and_was_removed_is_remembered_with_its_command() {
 fn a_policy_without_which_a_disk_is_worse_may_be_made_again() {
     let (mut deeds, at) = (Deeds::default(), Nanos::from_secs);
     let again = Some("sterna policy cruise gold 18ms".to_owned());
-    let removed = Deed { again, ..made("policy 5 was removed") };
-    deeds.note(at(100), removed, [(DISK, Some(Nanos::from_millis(16)))]);
+    let own = DiskId(8);
+    let removed = Deed { again, holds: vec![own], ..made("policy 5 was removed") };
+    let took = Some(Nanos::from_millis(16));
+    deeds.note(at(100), removed, [(DISK, took), (own, took)]);
+    assert_eq!(deeds.taken_back(at(128), own, Some(at(1))), None, "it held that disk");
     let missed = |takes| deeds.taken_back(at(128), DISK, Some(Nanos::from_millis(takes)));
     assert_eq!(missed(17), None, "chance");
     let missed = missed(60).unwrap();

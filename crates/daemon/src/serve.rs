@@ -41,6 +41,10 @@ const LAST_REQUESTS: Duration = Duration::from_secs(3);
 /// A start that lasts so long is said to last. Two thousand disks are served in less.
 const NOT_READY: Duration = Duration::from_secs(10);
 
+/// How long a start that is not wanted any more may take. One that takes longer waits for
+/// storage, and the daemon ends as if it had been killed.
+const LAST_START: Duration = Duration::from_secs(3);
+
 /// A daemon that runs.
 pub struct Running {
     pub(crate) daemon: Arc<Daemon>,
@@ -69,11 +73,15 @@ pub async fn serve(
     let state = settings.state.clone();
     let mut starting = tokio::task::spawn_blocking(move || Running::start(settings));
     let started = tokio::select! {
+        biased;
         started = &mut starting => started,
-        // Nobody is served yet.
         why = &mut stop => {
             tracing::warn!("{why}, before the daemon was ready");
-            return Ok(());
+            // Some disks may be served by now, and end in good order if they can.
+            return match tokio::time::timeout(LAST_START, starting).await {
+                Ok(Ok(Ok(running))) => running.run(async {}).await,
+                _ => Ok(()),
+            };
         }
         never = say_what_lasts(&state) => match never {},
     };

@@ -53,17 +53,21 @@ impl Running {
         });
         if recorded.is_none() {
             tracing::warn!(
-                "the state directory does not answer: stopped without the last records, as \
-                 after a kill"
+                "storage does not answer: stopped without the last records, as after a kill"
             );
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
-        let ended = within(LAST_DISKS, move || engine.stop());
-        if ended == Some(true) {
+        let ended = within(LAST_DISKS, move || {
+            let may_release = engine.stop();
+            // The next daemon binds its own once it has the lock.
+            drop(bound);
+            may_release
+        });
+        // Whoever still records something must not do so under another daemon.
+        if ended == Some(true) && recorded.is_some() {
             lock.release();
         }
-        drop(bound);
         match has_gone && ended.is_some() {
             true => tracing::info!("stopped"),
             false => tracing::warn!(

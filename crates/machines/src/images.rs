@@ -5,8 +5,8 @@
 //! refusal gets its words (`words`), and what may go is removed.
 //!
 //! The list tells what the records and the last looks at VMs say. A removal asks the VMs
-//! anew. Of a removal only the moves hear that have left the file: what they say of it was true
-//! until then.
+//! anew. Of a removal only the move of a disk hears that has kept the file: it says so no
+//! longer.
 
 mod facts;
 mod records;
@@ -20,6 +20,7 @@ use sterna_core::old_copy::may_go;
 use sterna_engine::FoundFile;
 use sterna_engine::datastore::OldCopy;
 use sterna_engine::sidecar::Identity;
+use sterna_moves::KEPT;
 use sterna_os::lock;
 use sterna_state::KnownFile;
 use sterna_storage::datastores::claim_of as datastore_claim;
@@ -82,9 +83,13 @@ impl Machines {
             left => return Err(words::not_removed(&left, &look.path, datastore)),
         }
         tracing::info!(datastore, file, size = found.size, "old copy removed");
-        let note = "the old image was kept, and was removed later";
-        if let Err(error) = self.storage.store.old_image_is_gone(datastore, file, note) {
-            tracing::debug!(file, %error, "its move says that it was kept");
+        if let Known::LeftByDisk(left) = &known
+            && left.note.as_ref().is_some_and(|note| note.starts_with(KEPT))
+        {
+            let note = "the old image was kept, and was removed later";
+            if let Err(error) = self.storage.store.set_end_note(left.id, note) {
+                tracing::debug!(file, %error, "its move says that it was kept");
+            }
         }
         Ok(view(file, &found, &known))
     }

@@ -29,6 +29,7 @@ use super::counters::average;
 use super::left_behind::sidecar_left;
 use super::own_images::{is_copy, is_old_source, sources};
 use super::start::partial;
+use crate::KEPT;
 use crate::Moves;
 
 /// How long an old image's datastore may take for a write, beside whatever else it has to do,
@@ -83,9 +84,9 @@ impl Moves {
         let place = self.place(&record.from);
         let note = match self.retire_source(job, record) {
             Ok(SourceIs::Gone(gone)) => sidecar_left("old image", gone),
-            Ok(SourceIs::Kept) => self
-                .removal_of_source(record)
-                .map(|command| format!("kept: {place}; {command} removes the old image")),
+            Ok(SourceIs::Kept) => self.removal_of_source(record).map(|command| {
+                format!("{KEPT} {place}; {command} removes the old image")
+            }),
             Ok(SourceIs::Renamed) => Some(format!(
                 "the old image has another name than {place}: Sterna did not touch it, and \
                  its sidecar still names the disk; keep both out of a datastore, or remove \

@@ -93,6 +93,9 @@ pub use self::totals::{MoveTotals, StandsFor};
 pub use self::user::{MoveUser, Mover};
 pub use self::view::{fares, is_copying};
 
+/// How the note of a migration begins whose old image was kept.
+pub const KEPT: &str = "kept:";
+
 /// How long a request waits for its turn at a job. People count a second as an answer.
 const TURN: Duration = Duration::from_millis(700);
 /// How often it looks.

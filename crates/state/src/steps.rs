@@ -225,22 +225,14 @@ impl Store {
         })
     }
 
-    /// The old image of migrations that have completed is gone: this is what they say of it.
-    pub fn old_image_is_gone(
-        &self,
-        datastore: &str,
-        image: &str,
-        note: &str,
-    ) -> Result<(), StoreError> {
-        let (datastore, image) = (datastore.to_owned(), image.to_owned());
+    /// What a migration that has ended says of its old image is true no longer: it says this.
+    pub fn set_end_note(&self, id: u64, note: &str) -> Result<(), StoreError> {
         let note = note.to_owned();
         self.run(move |connection| {
-            let sql = "UPDATE migrations SET note = ? WHERE from_datastore = ?
-                       AND from_image = ? AND step = ? AND note IS NOT NULL";
-            connection
-                .execute(sql, params![note, datastore, image, Step::Completed.text()])
+            let sql = "UPDATE migrations SET note = ? WHERE id = ? AND ended IS NOT NULL";
+            connection.execute(sql, params![note, to_sql(id)])
         })?
-        .map_err(cannot("record that an old image is gone"))?;
+        .map_err(cannot("record what a migration has left"))?;
         Ok(())
     }
 

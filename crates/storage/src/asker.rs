@@ -16,6 +16,10 @@ use sterna_os::lock;
 /// How soon it is seen that nobody wants to know any more.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// Within so long somebody who has not answered in time is asked again, as long as anybody wants
+/// to know. If nobody did, nobody knows what was between.
+const SOON: Duration = Duration::from_secs(30);
+
 /// Of whom one thing is asked at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
@@ -26,10 +30,18 @@ pub struct Asker {
 struct Turn {
     /// The question that is open, if one is.
     open: Mutex<Option<Open>>,
-    /// When the first of the questions was asked that have all been answered too late, up to
-    /// the last that has ended.
-    late: Mutex<Option<Instant>>,
+    /// Questions that were all answered too late, up to the last that has ended.
+    late: Mutex<Option<Late>>,
     closed: Condvar,
+}
+
+/// Questions that were answered too late, one soon after the other.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    /// When the first was asked.
+    since: Instant,
+    /// When the last ended.
+    until: Instant,
 }
 
 /// A question that is open.
@@ -38,6 +50,13 @@ struct Open {
     since: Instant,
     /// So long it may be.
     limit: Duration,
+}
+
+impl Late {
+    /// Whether a question that was asked at this moment belongs to them.
+    fn lasts_until(&self, asked: Instant) -> bool {
+        asked.saturating_duration_since(self.until) < SOON
+    }
 }
 
 impl Turn {
@@ -64,11 +83,11 @@ impl Turn {
     fn end(&self) {
         let mut open = lock(&self.open);
         if let Some(Open { since, limit }) = open.take() {
+            let is_late = since.elapsed() > limit;
             let mut late = lock(&self.late);
-            match since.elapsed() > limit {
-                true => _ = late.get_or_insert(since),
-                false => *late = None,
-            }
+            let before = late.filter(|late| late.lasts_until(since));
+            let since = before.map_or(since, |late| late.since);
+            *late = is_late.then(|| Late { since, until: Instant::now() });
         }
         drop(open);
         self.closed.notify_all();
@@ -137,7 +156,10 @@ impl Asker {
     pub(crate) fn open_for(&self) -> Option<Duration> {
         let open = *lock(&self.turn.open);
         let late = *lock(&self.turn.late);
-        open.map(|open| late.unwrap_or(open.since).elapsed())
+        open.map(|Open { since, .. }| {
+            let before = late.filter(|late| late.lasts_until(since));
+            before.map_or(since, |late| late.since).elapsed()
+        })
     }
 
     /// Asks `question`, which has until `limit` for its answer, unless an earlier

@@ -535,6 +535,10 @@ fn a_plan_whose_moves_find_no_room_in_the_state_directory_blames_no_datastore() 
     });
     assert!(!plan.to_string().contains("left alone"), "{plan:#}");
     assert_eq!(plan["state"], "running", "{plan:#}");
+    // After ten seconds it would be tried again: it waits for room instead.
+    std::thread::sleep(seconds(15));
+    let log = daemon.log();
+    assert_eq!(log.matches("a move did not begin").count(), 2, "{log}");
     for file in files {
         std::fs::remove_file(file).expect("make room");
     }

@@ -2699,6 +2699,8 @@ export interface components {
         };
         /** @description A datastore, and which bounds it is over. */
         JudgedDatastore: {
+            /** @description It does not say what it has: it is offline, or hangs. */
+            away?: boolean;
             /** @description Its name. */
             datastore: string;
             /** @description What it is like. */

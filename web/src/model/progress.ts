@@ -41,7 +41,7 @@ export class Reached {
     const late = clamp((progress.late_regions * REGION) / progress.total);
     const again = Math.max(most.equal - equal, Math.min(late, most.equal));
     // A comparison that is paused is one still: its figure is the part that was compared.
-    const verifying = move.state === "verifying" || most.verified > 0;
+    const verifying = move.state === "verifying" || (move.state === "paused" && (progress.verified ?? 0) > 0);
     return {
       equal: most.equal - again,
       again,

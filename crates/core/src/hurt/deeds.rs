@@ -34,6 +34,8 @@ pub struct Deed {
     pub policy: Option<u64>,
     /// The command that does it again, if the deed takes something back.
     pub again: Option<String>,
+    /// The disks of the policy's class: a limit was theirs, and made them slower.
+    pub holds: Vec<DiskId>,
 }
 
 /// A policy that was better for a disk than none, and was taken back.
@@ -110,10 +112,10 @@ pub fn helps(before: Option<Nanos>, now: Option<Nanos>) -> bool {
     before.is_none_or(|before| now.0 as f64 <= before.0 as f64 * WORTH)
 }
 
-/// Whether requests take clearly more than before, or hang now.
+/// Whether requests take clearly more than before. Of a disk that asks for nothing now, or
+/// hangs, nobody knows that.
 pub fn harms(before: Option<Nanos>, now: Option<Nanos>) -> bool {
-    let Some(before) = before else { return false };
-    now.is_none_or(|now| before.0 as f64 <= now.0 as f64 * WORTH)
+    before.zip(now).is_some_and(|(before, now)| before.0 as f64 <= now.0 as f64 * WORTH)
 }
 
 /// What was done lately.
@@ -209,7 +211,8 @@ impl Deeds {
     /// help.
     fn missed(&self, now: Nanos, disk: DiskId, takes: Option<Nanos>) -> Option<Proven> {
         self.done.iter().find_map(|done| {
-            let one = done.disks.iter().find(|one| one.disk == disk)?;
+            let is_held = done.deed.holds.contains(&disk);
+            let one = done.disks.iter().find(|one| one.disk == disk && !is_held)?;
             Some(Proven {
                 policy: done.deed.policy?,
                 what: done.deed.what.clone(),

@@ -67,6 +67,9 @@ impl Keep {
     /// The account is needed for an image at this server, or for what a daemon before has
     /// left. Gives the image's line. Blocks.
     pub(crate) fn take_up(&self, now: Option<Keeper>) -> io::Result<Option<Line>> {
+        if let Some(account) = self.account.get() {
+            return now.map(|now| account.line(now, false)).transpose();
+        }
         let _shared = self.late.read().unwrap_or_else(PoisonError::into_inner);
         self.make(now)
     }

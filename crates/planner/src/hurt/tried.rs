@@ -20,11 +20,6 @@ impl Planner {
     pub fn tried_policy(&self, policy: &Policy, removed: bool) {
         let class = policy.class.as_str();
         let done = if removed { "removed" } else { "made" };
-        let deed = Deed {
-            what: format!("policy {} of class {class} was {done}", policy.id),
-            policy: Some(policy.id),
-            again: removed.then(|| words::make_again(policy)).flatten(),
-        };
         let snapshot = self.levels.snapshot();
         let Ok(disks) = self.storage.store.disks() else { return };
         let mut built_in = snapshot.entries().filter(|entry| entry.is_built_in());
@@ -34,15 +29,24 @@ impl Planner {
             let entry = snapshot.class_of(disk);
             is_built_in || entry.is_some_and(|entry| entry.record.name == class)
         };
-        let there = disks.iter().filter(|disk| its(disk.id));
+        let there: Vec<_> = disks.iter().filter(|disk| its(disk.id)).collect();
+        let deed = Deed {
+            what: format!("policy {} of class {class} was {done}", policy.id),
+            policy: Some(policy.id),
+            again: removed.then(|| words::make_again(policy)).flatten(),
+            holds: match is_built_in {
+                true => Vec::new(),
+                false => there.iter().map(|disk| disk.id).collect(),
+            },
+        };
         let datastores: HashSet<&str> =
-            there.map(|disk| disk.datastore.as_str()).collect();
+            there.iter().map(|disk| disk.datastore.as_str()).collect();
         self.tried(&datastores, deed);
     }
 
     /// Somebody did something about a move: `move 7 of disk db was paused`.
     pub fn tried_move(&self, ends: [&str; 2], what: String) {
-        let deed = Deed { what, policy: None, again: None };
+        let deed = Deed { what, policy: None, again: None, holds: Vec::new() };
         self.tried(&HashSet::from(ends), deed);
     }
 
@@ -145,13 +149,11 @@ mod tests {
              of class batch was made"
         );
         let worse = Effect { now: Some(Nanos::from_millis(60)), ..not.clone() };
-        let hangs = Effect { now: None, ..not };
-        for (one, words) in [(worse, "take 60.0 ms"), (hangs, "hang")] {
-            let said = effect(&one);
-            let begins = format!(
-                "it has become worse: requests {words}, before 15.4 ms. 40 s ago"
-            );
-            assert!(said.starts_with(&begins), "{said}");
-        }
+        let said = effect(&worse);
+        let begins =
+            "it has become worse: requests take 60.0 ms, before 15.4 ms. 40 s ago";
+        assert!(said.starts_with(begins), "{said}");
+        let said = effect(&Effect { now: None, ..not });
+        assert!(said.starts_with("it has not helped yet: requests hang"), "{said}");
     }
 }

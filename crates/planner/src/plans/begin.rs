@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
-use sterna_core::place::waves::{Event, Fault, Refusal};
+use sterna_core::place::waves::{AWAY_MOST, Event, Fault, Refusal};
 use sterna_core::{Bytes, DiskId};
 use sterna_moves::old_copy;
 use sterna_os::lock;
@@ -29,6 +30,8 @@ struct Begin {
     space: f64,
     /// The last migration there was before: its own has a higher number.
     seen: u64,
+    /// It has failed before for something that may pass.
+    is_again: bool,
     request: StartMigration,
 }
 
@@ -44,6 +47,7 @@ impl State {
             needs: one.design.needs,
             space: design.space,
             seen: one.course.seen,
+            is_again: one.course.tries > 0,
             request: StartMigration {
                 disk: one.design.name.clone(),
                 to: design.ends[to].name.clone(),
@@ -70,6 +74,7 @@ impl Planner {
         let begin = lock(&live.state).begin(at, to);
         let (planner, known) = (self.clone(), live.clone());
         let run = move || {
+            planner.wait_for_room(&begin, &known);
             let heard = planner.try_to_begin(&begin);
             lock(&known.inbox).push(heard);
             planner.plans.waker.wake();
@@ -79,6 +84,20 @@ impl Planner {
             let problem = Some(format!("cannot start a thread for a migration: {error}"));
             let refused = Heard::of(Event::Refused(at, Fault::Passing));
             lock(&live.inbox).push(Heard { problem, ..refused });
+        }
+    }
+
+    /// Waits until a move that has failed can be recorded if it begins, as for a datastore that
+    /// is away; unless the plan is given up, or the daemon ends.
+    fn wait_for_room(&self, begin: &Begin, live: &Live) {
+        let until = Instant::now() + Duration::from(AWAY_MOST);
+        let is_wanted = || !*live.given_up.borrow() && !self.storage.is_ending();
+        while begin.is_again
+            && self.cannot_record()
+            && is_wanted()
+            && Instant::now() < until
+        {
+            thread::sleep(LOOK_AGAIN);
         }
     }
 
@@ -245,6 +264,7 @@ mod tests {
             needs: 0,
             space: 0.8,
             seen: 0,
+            is_again: false,
             request: StartMigration {
                 disk: "db".into(),
                 to: "there".into(),

@@ -33,6 +33,8 @@ pub(super) struct StorageDrsScene {
     pub(super) closed: Vec<Option<&'static str>>,
     /// Which are in maintenance.
     maintenance: Vec<bool>,
+    /// Which do not say what they have.
+    away: Vec<bool>,
     rules: Vec<String>,
     /// The datastores that disks are leaving now.
     pub(super) left: Vec<usize>,
@@ -139,6 +141,7 @@ impl StorageDrsScene {
                 rules: rules_of(rules, &records),
             },
             maintenance: datastores.iter().map(|one| one.is_in_maintenance).collect(),
+            away: datastores.iter().map(|one| one.space.is_none()).collect(),
             names: datastores.into_iter().map(|one| one.name).collect(),
             disks: records,
             rules: rules.iter().map(|rule| rule.name.clone()).collect(),
@@ -230,7 +233,8 @@ impl Planner {
             priority: one.priority,
             step: one.step as u64,
             bytes: here.taken,
-            source: [load(one.before[0]), load(one.after[0])],
+            source: [one.before[0], one.after[0]]
+                .map(|side| scene.load_at(one.from, side)),
             destination: [load(one.before[1]), load(one.after[1])],
         })
     }
@@ -288,6 +292,13 @@ impl StorageDrsScene {
         broken.map(|(_, name)| name.clone()).collect()
     }
 
+    /// What a datastore is like, in the API's form: the room of one that is one image's is
+    /// not told.
+    fn load_at(&self, at: usize, side: Side) -> DatastoreLoad {
+        let taken = (self.inventory.datastores[at].capacity > 0).then_some(side.taken);
+        DatastoreLoad { taken, ..load(side) }
+    }
+
     /// Datastores in the API's form, with the trend of each.
     pub(super) fn judged(
         &self,
@@ -297,13 +308,13 @@ impl StorageDrsScene {
         let judge = |(at, side): (usize, Side)| {
             let one = &self.inventory.datastores[at];
             let on_it = self.inventory.disks.iter().filter(|disk| disk.datastore == at);
-            let taken = (one.capacity > 0).then_some(side.taken);
             JudgedDatastore {
                 datastore: self.names[at].clone(),
-                load: DatastoreLoad { taken, ..load(side) },
+                load: self.load_at(at, side),
                 // The sum of no floats is -0.0.
                 outstanding: on_it.fold(0.0, |sum, disk| sum + disk.outstanding),
                 over: exceeded(side, bounds).into_iter().map(bound).collect(),
+                away: self.away[at],
                 settling: one.settling,
                 maintenance: self.maintenance[at],
                 shares_room_with: self

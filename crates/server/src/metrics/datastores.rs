@@ -9,10 +9,13 @@ use sterna_telemetry::samples::Total;
 use super::ops::{times, used};
 use super::rows::{gauges, histograms};
 
-/// A datastore, with its free bytes and its capacity if it says them in time.
+/// A datastore.
 #[derive(Debug)]
 pub(super) struct DatastoreRow {
     pub(super) name: String,
+    /// It can be used, and answers in time.
+    pub(super) is_online: bool,
+    /// Its free bytes and its capacity, if images share them, and it says them in time.
     pub(super) space: Option<(u64, u64)>,
     pub(super) total: Total,
 }
@@ -39,14 +42,16 @@ impl Collector for Datastores {
                 Some(([("datastore", it.name.as_str())], known(it)?))
             })
         };
-        let help = "Free bytes; absent while the datastore does not say them.";
+        let help = "Free bytes; absent while the datastore does not say them, and for \
+                    devices and exports.";
         gauges(encoder, ("datastore_free_bytes", help), figure(|(free, _)| free))?;
-        let help = "All bytes; absent while the datastore does not say them.";
+        let help = "All bytes; absent while the datastore does not say them, and for \
+                    devices and exports.";
         gauges(encoder, ("datastore_capacity_bytes", help), figure(|(_, all)| all))?;
         let online = self
             .0
             .iter()
-            .map(|it| ([("datastore", it.name.as_str())], u32::from(it.space.is_some())));
+            .map(|it| ([("datastore", it.name.as_str())], u32::from(it.is_online)));
         let help = "1 if the datastore can be used and answers in time, else 0.";
         gauges(encoder, ("datastore_online", help), online)
     }

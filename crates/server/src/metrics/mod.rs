@@ -93,6 +93,7 @@ impl Server {
         let looked = self.storage.look_at_handles();
         let rows = looked.into_iter().map(|(handle, found)| DatastoreRow {
             name: handle.name().to_owned(),
+            is_online: found.is_ok(),
             // That of a device or an export is its image's, and does not fill up.
             space: found
                 .ok()

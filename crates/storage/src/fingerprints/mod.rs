@@ -43,7 +43,7 @@ use crate::own_disk::read_at;
 /// How long places may take to be looked at. Nobody waits.
 const TAKING: Duration = Duration::from_secs(30);
 /// The same when the daemon ends: systemd waits, and clients wait for the next daemon.
-const AT_THE_END: Duration = Duration::from_secs(2);
+const AT_THE_END: Duration = Duration::from_secs(1);
 /// So many places are looked at side by side.
 const AT_ONCE: usize = 8;
 /// Other disks that a place is compared with, if it is not its own disk's: somebody waits.
@@ -208,9 +208,10 @@ impl Storage {
         self.record(news)?;
         while !due.is_empty() && Instant::now() < until {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
+            let left = until.saturating_duration_since(Instant::now());
             let ask = |(used, known): (Used, Asker)| {
                 let Used { key, size, store, counted } = used;
-                let asked = known.ask(limit, move || take(&store, size));
+                let asked = known.ask(left, move || take(&store, size));
                 Look { key, counted, asked }
             };
             let looks: Vec<Look> = batch.into_iter().map(ask).collect();

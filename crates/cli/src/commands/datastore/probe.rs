@@ -110,7 +110,10 @@ pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Resu
     let probed = link.ask(async |client| {
         let mut wish = Interruption::listen()?;
         let datastore = client.datastore(&args.name).await?;
-        if let Some(problem) = &datastore.problem {
+        // One that says what it has can be read, whatever else is wrong with it.
+        if let Some(problem) =
+            datastore.problem.as_ref().filter(|_| datastore.free.is_none())
+        {
             return Err(not_usable(&args.name, problem).into());
         }
         let Target { disk, ours } = target(client, &datastore, args.size).await?;

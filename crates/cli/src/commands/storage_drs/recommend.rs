@@ -91,22 +91,20 @@ pub(super) fn datastores(all: &[JudgedDatastore], output: Output) -> String {
 
 fn state(one: &JudgedDatastore) -> Cell {
     let over: Vec<&str> = one.over.iter().map(|over| word(*over)).collect();
-    match (one.load.taken, over.is_empty()) {
-        (None, _) => Cell::styled("offline", Style::Bad),
-        (Some(_), true) if one.maintenance => {
-            Cell::styled("in maintenance", Style::Plain)
-        }
-        (Some(_), false) if one.maintenance => {
+    match (one.away, over.is_empty()) {
+        (true, _) => Cell::styled("offline", Style::Bad),
+        (false, true) if one.maintenance => Cell::styled("in maintenance", Style::Plain),
+        (false, false) if one.maintenance => {
             let over = over.join(", ");
             Cell::styled(format!("in maintenance, over: {over}"), Style::Warn)
         }
-        (Some(_), false) => {
+        (false, false) => {
             Cell::styled(format!("over its bound: {}", over.join(", ")), Style::Warn)
         }
-        (Some(_), true) if one.settling => {
+        (false, true) if one.settling => {
             Cell::styled("measuring: a disk came or left", Style::Plain)
         }
-        (Some(_), true) => Cell::styled("within its bounds", Style::Good),
+        (false, true) => Cell::styled("within its bounds", Style::Good),
     }
 }
 
@@ -188,6 +186,7 @@ mod tests {
                 load: load(0.88, Some(21_000.0)),
                 outstanding: 14.08,
                 over: vec![OverBound::Space, OverBound::Latency],
+                away: false,
                 settling: false,
                 maintenance: false,
                 shares_room_with: Vec::new(),

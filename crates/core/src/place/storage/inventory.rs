@@ -66,7 +66,7 @@ pub struct Disk {
 pub enum Pinned {
     /// It is not served, so nothing is known of it.
     NotServed,
-    /// Its datastore does not say what it has, and a move from there would be refused.
+    /// Its datastore does not say what it has, so nobody knows what a move would bring.
     Away,
     /// It moves already.
     Moves,
