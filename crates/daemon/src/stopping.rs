@@ -23,9 +23,10 @@ const LAST_THREADS: Duration = Duration::from_secs(3);
 /// How long the last records may take after that. They are small.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
-/// How long the engine may take to end: it waits 4 s for guests' storage, and notes in the
-/// state directory how each disk was left.
-const LAST_DISKS: Duration = Duration::from_secs(6);
+/// How long the engine may take to end: it waits 4 s for guests' storage and a moment for what the
+/// kernel still works on, and notes in the state directory how each disk was left. (A device
+/// that hung has taken 6 s.)
+const LAST_DISKS: Duration = Duration::from_secs(8);
 
 impl Running {
     /// Stops the daemon's threads and the engine, and gives up sockets and lock. Blocks.
