@@ -368,9 +368,18 @@ impl Storage {
     }
 }
 
+/// The most bytes of a disk, 4 EiB: a file has less than 8, and sums of sizes are made.
+const SIZE_MAX: u64 = 1 << 62;
+
 /// Refuses a size (bytes) that no disk can have.
 pub fn check_size(size: u64) -> Result<()> {
     let message = match size {
+        size if size > SIZE_MAX => {
+            let message = format!("a disk cannot have {size} bytes");
+            return Err(
+                Error::invalid(message).hint(format!("at most it has {SIZE_MAX}"))
+            );
+        }
         0 => "a disk cannot have the size 0".to_owned(),
         size if !size.is_multiple_of(SECTOR) => {
             format!(
@@ -485,5 +494,14 @@ mod tests {
         assert_eq!(refused.unwrap_err().code, ErrorCode::Unavailable);
         assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
         assert!(stage.directory("here").join("x.raw").exists());
+    }
+
+    #[test]
+    fn no_size_is_too_large_to_be_refused() {
+        for size in [u64::MAX, u64::MAX - 511, i64::MAX as u64, SIZE_MAX + 512] {
+            let refused = check_size(size).unwrap_err();
+            assert_eq!(refused.message, format!("a disk cannot have {size} bytes"));
+        }
+        check_size(SIZE_MAX).unwrap();
     }
 }

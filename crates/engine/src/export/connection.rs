@@ -26,7 +26,7 @@ use crate::io::{Completion, Fd, Op, Owner, Token};
 use super::ahead::{Ahead, Pending};
 use super::commands::{Coming, Commands, HangUp};
 use super::memory::Refusal;
-use super::receive::{Input, Phase};
+use super::receive::{Input, Phase, Progress};
 use super::{COPY_MAX, IN_FLIGHT_MAX, STALL};
 
 /// Tags of a connection's operations.
@@ -57,6 +57,8 @@ pub(crate) struct Connection {
     left: bool,
     /// When the client last moved a byte.
     moved: Nanos,
+    /// How the payload comes that it has announced.
+    progress: Progress,
     /// The reactor has it on its list for this iteration.
     pub(crate) listed: bool,
     /// The reactor has it in the line for memory.
@@ -99,6 +101,7 @@ impl Connection {
             state: State::Open,
             left: false,
             moved: cx.now,
+            progress: Progress::anew(cx.now),
             listed: false,
             waits_for_memory: false,
             waits_for_portion: false,
@@ -132,6 +135,10 @@ impl Connection {
                     Ok(0) => self.finish(),
                     Ok(len) => {
                         self.moved = cx.now;
+                        match self.phase {
+                            Phase::Payload(_) => self.progress.came(cx.now, len as usize),
+                            _ => self.progress = Progress::anew(cx.now),
+                        }
                         self.received(cx, disk, token.tag, len as usize);
                     }
                     Err(_) => self.close(),
@@ -432,9 +439,11 @@ impl Connection {
 
     /// Whether it keeps memory from others although it could give it back.
     pub(crate) fn stalls(&self, now: Nanos) -> bool {
-        let payload = self.receiving && matches!(self.phase, Phase::Payload(_));
-        let waits_for_client = self.commands.is_sending() || payload;
-        self.holds_memory() && waits_for_client && now.since(self.moved) > STALL
+        let is_left_alone = now.since(self.moved) > STALL;
+        let waits_for_payload = self.receiving && matches!(self.phase, Phase::Payload(_));
+        let stalls = waits_for_payload && self.progress.stalls(now)
+            || self.commands.is_sending() && is_left_alone;
+        self.holds_memory() && stalls
     }
 
     fn token(&self, tag: u32) -> Token {

@@ -26,8 +26,8 @@
 //! disk operation, which ends; an admission, which comes, though where a class is held
 //! to a rate it may come late, so that less is lent for it; a client that sends
 //! the rest of its payload; a client that takes its replies. The last two end as
-//! well, because a client that has not moved a byte for `STALL` while someone
-//! waits for memory is disconnected. A long read whose reply must be in one part owns the
+//! well, because a client that has taken nothing, or sent hardly anything, for `STALL` while
+//! someone waits for memory is disconnected. A long read whose reply must be in one part owns the
 //! connection's output until it is done, and has its own two buffers to get it
 //! done with; it needs none of the answers that wait behind it. The line is
 //! first come first served, so a large command is not overtaken for ever by
@@ -95,8 +95,8 @@ const RECEIVE_MAX: usize = 128 << 10;
 /// ones the rest is received where it will be written from.
 const COPY_MAX: usize = 16 << 10;
 
-/// A client that neither sends the payload it announced nor takes its replies
-/// for so long is dropped when others need the memory.
+/// A client that neither sends the payload it announced (but for a byte now and then) nor takes
+/// its replies for so long is dropped when others need the memory.
 pub(crate) const STALL: Nanos = Nanos::from_secs(30);
 
 /// Extents in one reply: 2 KiB. The client asks again for the rest.

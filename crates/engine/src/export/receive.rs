@@ -1,10 +1,15 @@
 //! The receive buffer of a connection, and where the next bytes belong.
 
+use sterna_core::Nanos;
 use sterna_nbd::wire::REQUEST_LEN;
 
 use crate::buffer::{Buf, Pool, Slice};
 
-use super::{RECEIVE_MAX, RECEIVE_MIN};
+use super::{RECEIVE_MAX, RECEIVE_MIN, STALL};
+
+/// A client that sends a payload sends at least so much of it in [`STALL`]: 2 KiB a second, less
+/// than any network that disks are used over. A byte now and then is no progress.
+const PROGRESS: usize = 64 << 10;
 
 /// What has been received and not yet been used.
 pub(super) struct Input {
@@ -21,6 +26,34 @@ pub(super) enum Phase {
     Payload(u32),
     /// Payload of a refused write: dropped, then the error is sent.
     Skip { left: usize, reply: sterna_nbd::reply::ErrorHead },
+}
+
+/// How a payload comes that a client has announced.
+pub(super) struct Progress {
+    /// When it began, or had last brought [`PROGRESS`].
+    mark: Nanos,
+    /// What has come since.
+    bytes: usize,
+}
+
+impl Progress {
+    /// Nothing is awaited, or a payload begins.
+    pub(super) fn anew(now: Nanos) -> Progress {
+        Progress { mark: now, bytes: 0 }
+    }
+
+    /// So much of it has come.
+    pub(super) fn came(&mut self, now: Nanos, len: usize) {
+        self.bytes += len;
+        if self.bytes >= PROGRESS {
+            *self = Progress::anew(now);
+        }
+    }
+
+    /// Whether it comes too slowly for others to wait for the memory that it takes.
+    pub(super) fn stalls(&self, now: Nanos) -> bool {
+        now.since(self.mark) > STALL
+    }
 }
 
 impl Input {
@@ -91,6 +124,24 @@ impl Input {
             buf.slice(0, rest.len()).copy_from(0, &rest.bytes());
             (self.start, self.end) = (0, rest.len());
             self.buf = buf;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_now_and_then_is_no_progress_and_a_slow_network_is() {
+        for (each, stalls) in [(1, true), (1 << 10, true), (4 << 10, false)] {
+            let mut payload = Progress::anew(Nanos(0));
+            let mut now = Nanos(0);
+            for _ in 0..60 {
+                now = now.plus(Nanos::from_secs(1));
+                payload.came(now, each);
+            }
+            assert_eq!(payload.stalls(now), stalls, "{each} bytes a second");
         }
     }
 }

@@ -388,6 +388,65 @@ fn strangers_who_say_nothing_keep_nobody_out() {
     assert!(asked.elapsed() < ANSWERED, "a client took {:?}", asked.elapsed());
 }
 
+/// Clients that have announced much and send a byte a second: each has moved something lately.
+const TRICKLE: &str = "
+import socket, struct, sys, time
+
+def exactly(s, n):
+    got = b''
+    while len(got) < n:
+        got += s.recv(n - len(got))
+    return got
+
+def connected():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    exactly(s, 18)
+    name = struct.pack('>I', 1) + b'a' + struct.pack('>H', 0)
+    s.sendall(struct.pack('>I', 3) + b'IHAVEOPT' + struct.pack('>II', 7, len(name)) + name)
+    while True:
+        _, _, kind, length = struct.unpack('>QIII', exactly(s, 20))
+        exactly(s, length)
+        if kind == 1:
+            break
+    s.sendall(struct.pack('>IHHQQI', 0x25609513, 0, 1, 1, 0, 8 << 20))
+    s.setblocking(False)
+    return s
+
+all = [connected() for _ in range(100)]
+print('ready', flush=True)
+end = time.time() + 120
+while time.time() < end:
+    time.sleep(1)
+    for s in list(all):
+        try:
+            s.send(b'x')
+        except BlockingIOError:
+            pass
+        except OSError:
+            all.remove(s)
+";
+
+#[test]
+fn clients_that_send_a_byte_now_and_then_keep_nobody_out_for_long() {
+    let Some(stage) = Stage::given(&["/usr/bin/python3", "fio"]) else { return };
+    stage.disk("a", SIZE);
+    let mut slow = std::process::Command::new("/usr/bin/python3")
+        .args(["-c", TRICKLE])
+        .arg(stage.daemon.nbd_socket())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("start clients");
+    let stdout = slow.stdout.take().expect("it is piped");
+    let (lines, _) = sterna_tests::lines::Lines::collect(stdout);
+    until("the clients to be there", seconds(30), || (lines.count() > 0).then_some(()));
+    let asked = Instant::now();
+    writes_and_reads(&stage.daemon.uri("a"));
+    // They are left alone for half a minute.
+    assert!(asked.elapsed() < seconds(60), "a client of a: {:?}", asked.elapsed());
+    slow.kill().and_then(|()| slow.wait()).expect("end the clients");
+}
+
 #[test]
 fn clients_that_stall_keep_nobody_out() {
     let Some(stage) = Stage::given(&["fio"]) else { return };

@@ -112,7 +112,10 @@ fn of_directory(path: &Path) -> Option<String> {
                     format!("the directory {shown} cannot be written to: {error}")
                 })
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            // What a link leads to is not made.
+            Err(error) if error.kind() == ErrorKind::NotFound && !place.is_symlink() => {
+                continue;
+            }
             Err(error) => Some(format!("{shown} cannot be checked: {error}")),
         };
     }
