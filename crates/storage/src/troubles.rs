@@ -34,9 +34,10 @@ impl Storage {
                 TroubleKind::Forgot {
                     why: Loss::ServerAway | Loss::WentBack, ..
                 } => self.server_of(disk, trouble.age).unwrap_or_default(),
-                TroubleKind::Forgot { .. }
-                | TroubleKind::FailsWrites { has_moved: true, .. } => {
-                    self.was_on(disk, trouble.age)
+                TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
+                // Moves are known by the second in which they ended, and it was before.
+                TroubleKind::FailsWrites { has_moved: true, .. } => {
+                    self.was_on(disk, trouble.age + Duration::from_secs(1))
                 }
                 TroubleKind::Lacks { copy: true, .. } => self.moves_to(disk)?,
                 _ => disk.datastore.clone(),

@@ -527,7 +527,7 @@ fn a_plan_whose_moves_find_no_room_in_the_state_directory_blames_no_datastore() 
     for disk in ["d1", "d2"] {
         daemon.sterna(&format!("disk create {disk} --size 4M --on here")).ok();
     }
-    let (id, _) = daemon.plan_evacuation("here --to there");
+    let (id, _) = daemon.plan_evacuation("here --to there --space 100%");
     let files = state.use_up_inodes();
     daemon.sterna(&format!("plan apply {id}")).ok();
     let plan = daemon.wait_for_plan(id, "what is lacking", seconds(20), |plan| {
