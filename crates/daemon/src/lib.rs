@@ -30,4 +30,5 @@ pub use serve::{Running, serve};
 pub use settings::{IoChoice, Settings};
 pub use sterna_runtime::log::{LAST_LINES, Log, State as LogState};
 pub use sterna_runtime::notes::Notes;
+pub use sterna_runtime::threads::within;
 pub use sterna_server::http::openapi_document;

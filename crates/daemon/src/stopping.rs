@@ -9,10 +9,10 @@
 //! Threads that are still waiting are left behind, and end with the process. (The kernel keeps
 //! the process while a thread waits for a file system that is frozen.)
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use sterna_runtime::threads::within;
 use sterna_storage::Storage;
 
 use crate::serve::Running;
@@ -82,40 +82,5 @@ fn note_fingerprints(storage: &Storage) {
     if let Err(error) = storage.complete_fingerprints() {
         // The disks count as those of a daemon that was killed.
         tracing::debug!(%error, "how old the fingerprints are was not recorded");
-    }
-}
-
-/// What this gives, if it does so in time. Else its thread is left behind. Where the system
-/// gives no thread for it, it has all the time that it takes.
-fn within<T: Send + 'static>(
-    limit: Duration,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (done, answer) = mpsc::sync_channel(1);
-    let (give, given) = mpsc::sync_channel(1);
-    let run = move || {
-        let work = given.recv().ok();
-        // Nobody may wait any more.
-        let _ = done.send(work.map(|work: Box<dyn FnOnce() -> T + Send>| work()));
-    };
-    if let Err(error) = thread::Builder::new().name("sterna-last".into()).spawn(run) {
-        tracing::warn!(%error, "no thread for the end of the daemon: it has no bound");
-        return Some(work());
-    }
-    let _ = give.send(Box::new(work));
-    answer.recv_timeout(limit).ok().flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_takes_too_long_is_left_behind() {
-        let (go_on, waits) = mpsc::channel::<()>();
-        let hangs = within(Duration::from_millis(20), move || waits.recv().is_ok());
-        assert_eq!(hangs, None);
-        drop(go_on);
-        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
     }
 }

@@ -3,8 +3,9 @@
 //! The system may refuse a thread: a user or a service has a limit on threads. The caller must
 //! be able to do without.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use sterna_api::{Error, Result};
 
@@ -33,5 +34,40 @@ pub fn aside<T: Send + Sync + 'static>(
     started.is_ok()
 }
 
+/// What some work gives, if it does so in time; else its thread is left behind. If the system
+/// gives no thread for it, the work has all the time that it takes.
+pub fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (done, answer) = mpsc::sync_channel(1);
+    let (give, given) = mpsc::sync_channel(1);
+    let run = move || {
+        let work = given.recv().ok();
+        // The caller may have gone on.
+        let _ = done.send(work.map(|work: Box<dyn FnOnce() -> T + Send>| work()));
+    };
+    if let Err(error) = thread::Builder::new().name("sterna-within".into()).spawn(run) {
+        tracing::warn!(%error, "no thread for work with a bound: it has none");
+        return Some(work());
+    }
+    let _ = give.send(Box::new(work));
+    answer.recv_timeout(limit).ok().flatten()
+}
+
 #[cfg(feature = "test-util")]
 pub mod refusals;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_left_behind() {
+        let (go_on, waits) = mpsc::channel::<()>();
+        let hangs = within(Duration::from_millis(20), move || waits.recv().is_ok());
+        assert_eq!(hangs, None);
+        drop(go_on);
+        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
+    }
+}

@@ -26,6 +26,11 @@ export function isPressing(one: JudgedDatastore): boolean {
   return fullIn(one) < PRESSING_S;
 }
 
+/** Whether its room is all one image's: it is full by design, and no bound judges that. */
+export function holdsOne(one: Pick<Datastore, "kind">): boolean {
+  return one.kind === "device" || one.kind === "nbd";
+}
+
 /** In how many seconds it is full. */
 export function fullIn(one: JudgedDatastore): number {
   return one.trend?.full_in_s ?? Infinity;

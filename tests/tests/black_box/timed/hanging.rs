@@ -7,6 +7,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sterna_tests::clients::{Fio, writes_and_reads};
@@ -388,6 +389,20 @@ fn strangers_who_say_nothing_keep_nobody_out() {
     assert!(asked.elapsed() < ANSWERED, "a client took {:?}", asked.elapsed());
 }
 
+/// Clients that a script makes at a socket, once it says that they are there.
+fn clients_of(script: &str, socket: &Path) -> Child {
+    let mut clients = Command::new("/usr/bin/python3")
+        .args(["-c", script])
+        .arg(socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start clients");
+    let stdout = clients.stdout.take().expect("it is piped");
+    let (lines, _) = sterna_tests::lines::Lines::collect(stdout);
+    until("the clients to be there", seconds(30), || (lines.count() > 0).then_some(()));
+    clients
+}
+
 /// Clients that have announced much and send a byte a second: each has moved something lately.
 const TRICKLE: &str = "
 import socket, struct, sys, time
@@ -431,15 +446,7 @@ while time.time() < end:
 fn clients_that_send_a_byte_now_and_then_keep_nobody_out_for_long() {
     let Some(stage) = Stage::given(&["/usr/bin/python3", "fio"]) else { return };
     stage.disk("a", SIZE);
-    let mut slow = std::process::Command::new("/usr/bin/python3")
-        .args(["-c", TRICKLE])
-        .arg(stage.daemon.nbd_socket())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("start clients");
-    let stdout = slow.stdout.take().expect("it is piped");
-    let (lines, _) = sterna_tests::lines::Lines::collect(stdout);
-    until("the clients to be there", seconds(30), || (lines.count() > 0).then_some(()));
+    let mut slow = clients_of(TRICKLE, stage.daemon.nbd_socket());
     let asked = Instant::now();
     writes_and_reads(&stage.daemon.uri("a"));
     // They are left alone for half a minute.
@@ -462,14 +469,7 @@ fn clients_that_stall_keep_nobody_out() {
         print('ready', flush=True)\n\
         time.sleep(60)\n"
     );
-    let mut stalled = std::process::Command::new("/usr/bin/python3")
-        .args(["-c", &script])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("start clients");
-    let stdout = stalled.stdout.take().expect("it is piped");
-    let (lines, _) = sterna_tests::lines::Lines::collect(stdout);
-    until("the clients to stall", seconds(20), || (lines.count() > 0).then_some(()));
+    let mut stalled = clients_of(&script, stage.daemon.nbd_socket());
     for disk in ["a", "b"] {
         let asked = Instant::now();
         writes_and_reads(&stage.daemon.uri(disk));

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Resu
     let probed = link.ask(async |client| {
         let mut wish = Interruption::listen()?;
         let datastore = client.datastore(&args.name).await?;
-        // One that says what it has can be read, whatever else is wrong with it.
+        // A datastore that says how much is free can be read, whatever else is wrong with it.
         if let Some(problem) =
             datastore.problem.as_ref().filter(|_| datastore.free.is_none())
         {

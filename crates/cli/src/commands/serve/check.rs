@@ -9,8 +9,6 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
@@ -19,6 +17,7 @@ use sterna_api::paths::too_long;
 use sterna_console::connect::Failure;
 use sterna_console::output::Output;
 use sterna_console::table::Pairs;
+use sterna_daemon::within;
 
 use super::options::Resolved;
 
@@ -84,14 +83,8 @@ fn problems(resolved: &Resolved) -> Vec<String> {
 
 /// What a look at a path finds wrong, if the path's file system answers.
 fn in_time(path: &Path, look: fn(&Path) -> Option<String>) -> Option<String> {
-    let (found, answer) = mpsc::sync_channel(1);
     let seen = path.to_path_buf();
-    // Whoever waits may have given up.
-    let ask = move || drop(found.send(look(&seen)));
-    if thread::Builder::new().spawn(ask).is_err() {
-        return look(path);
-    }
-    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+    within(PATIENCE, move || look(&seen)).unwrap_or_else(|| {
         Some(format!(
             "the file system of {} has not answered for {} s; see the kernel's log",
             path.display(),
