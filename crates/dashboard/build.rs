@@ -4,6 +4,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+/// Up to so many bytes a file is put into the binary as it is, too, for clients that take no
+/// compressed one. Larger ones would be most of what the page adds to the binary.
+const PLAIN_MAX: u64 = 4 << 10;
+
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says it"));
     let dist = root.join("dist");
@@ -23,9 +27,14 @@ fn main() -> io::Result<()> {
             }
         };
         let (brotli, gzip) = (form("br"), form("gz"));
+        let is_small = fs::metadata(file)?.len() <= PLAIN_MAX;
+        let plain = match is_small || gzip == "None" {
+            true => format!("Some(include_bytes!({file:?}))"),
+            false => "None".to_owned(),
+        };
         writeln!(
             code,
-            "    super::File {{ path: {path:?}, plain: include_bytes!({file:?}), \
+            "    super::File {{ path: {path:?}, plain: {plain}, \
              brotli: {brotli}, gzip: {gzip} }},"
         )
         .expect("a string takes it");

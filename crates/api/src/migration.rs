@@ -66,6 +66,11 @@ pub struct Progress {
     pub copied: u64,
     /// Bytes verified so far, if verification was asked for.
     pub verified: Option<u64>,
+    /// Bytes that are still to be copied, as far as is known. Holes take no time and do not
+    /// count.
+    pub to_copy: u64,
+    /// Bytes of each side that are still to be compared, like those.
+    pub to_compare: u64,
     /// Regions that are behind and must be copied again.
     pub late_regions: u64,
     /// The copier's speed now, in bytes of the disk per second; 0 while it is paused.

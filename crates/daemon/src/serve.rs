@@ -43,7 +43,7 @@ const NOT_READY: Duration = Duration::from_secs(10);
 
 /// How long a start that is not wanted any more may take. One that takes longer waits for
 /// storage, and the daemon ends as if it had been killed.
-const LAST_START: Duration = Duration::from_secs(3);
+const LAST_START: Duration = NOT_READY;
 
 /// A daemon that runs.
 pub struct Running {
@@ -80,7 +80,8 @@ pub async fn serve(
             // Some disks may be served by now, and end in good order if they can.
             return match tokio::time::timeout(LAST_START, starting).await {
                 Ok(Ok(Ok(running))) => running.run(async {}).await,
-                _ => Ok(()),
+                Ok(Ok(Err(error))) => Err(error),
+                Ok(Err(_)) | Err(_) => Ok(()),
             };
         }
         never = say_what_lasts(&state) => match never {},

@@ -12,6 +12,7 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use sterna_engine::STOPS_WITHIN;
 use sterna_runtime::threads::within;
 use sterna_storage::Storage;
 
@@ -20,13 +21,16 @@ use crate::serve::Running;
 /// How long the daemon's own threads may take to end.
 const LAST_THREADS: Duration = Duration::from_secs(3);
 
-/// How long the last records may take after that. They are small.
-const LAST_RECORDS: Duration = Duration::from_secs(2);
+/// How long the last records may take after that: half a dozen durable writes, each of which may
+/// take a second on a busy disk.
+const LAST_RECORDS: Duration = Duration::from_secs(4);
 
-/// How long the engine may take to end: it waits 4 s for guests' storage and a moment for what the
-/// kernel still works on, and notes in the state directory how each disk was left. (A device
-/// that hung has taken 6 s.)
-const LAST_DISKS: Duration = Duration::from_secs(8);
+/// How long the engine may take to end. It also notes in the state directory how each disk was
+/// left.
+const LAST_DISKS: Duration = STOPS_WITHIN.saturating_add(Duration::from_secs(1));
+
+/// How long the state database may take to finish what it is at.
+const LAST_CHANGE: Duration = Duration::from_millis(500);
 
 impl Running {
     /// Stops the daemon's threads and the engine, and gives up sockets and lock. Blocks.
@@ -40,7 +44,8 @@ impl Running {
         if !hanging.is_empty() {
             tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
         }
-        let engine = daemon.storage.engine.clone();
+        let (engine, store) =
+            (daemon.storage.engine.clone(), daemon.storage.store.clone());
         let recorded = within(LAST_RECORDS, move || {
             daemon.record_all();
             // Minutes of what was kept, at most.
@@ -65,8 +70,11 @@ impl Running {
             drop(bound);
             may_release
         });
-        // Whoever still records something must not do so under another daemon.
-        if ended == Some(true) && recorded.is_some() {
+        // Threads that were left behind must not record anything under another daemon.
+        let may_release = ended == Some(true)
+            && recorded.is_some()
+            && within(LAST_CHANGE, move || store.close()).is_some();
+        if may_release {
             lock.release();
         }
         match has_gone && ended.is_some() {

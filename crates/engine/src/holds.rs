@@ -31,6 +31,8 @@ impl All {
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     mine: Cell<usize>,
+    /// What the connections of the disk have of the pool, with replies that nobody has taken.
+    lent: Cell<usize>,
     all: RefCell<Sum>,
 }
 
@@ -44,6 +46,22 @@ impl Holds {
         debug_assert!(cost <= self.mine.get());
         self.mine.set(self.mine.get().saturating_sub(cost));
         self.all.borrow().give(cost);
+    }
+
+    /// A connection has got so much of the pool.
+    pub(crate) fn lend(&self, cost: usize) {
+        self.lent.set(self.lent.get() + cost);
+    }
+
+    /// It has given that back.
+    pub(crate) fn give_back(&self, cost: usize) {
+        debug_assert!(cost <= self.lent.get());
+        self.lent.set(self.lent.get().saturating_sub(cost));
+    }
+
+    /// What the connections of the disk have of the pool.
+    pub(crate) fn lent(&self) -> usize {
+        self.lent.get()
     }
 
     /// What all on its datastore hold.

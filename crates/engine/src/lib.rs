@@ -56,7 +56,9 @@ pub use export::vhost::fuzzing;
 
 pub use account::AccountSpec;
 pub use directory::description;
-pub use engine::{Config, DiskSpec, Engine, EngineError, MigrateError, WatchedReads};
+pub use engine::{
+    Config, DiskSpec, Engine, EngineError, MigrateError, STOPS_WITHIN, WatchedReads,
+};
 pub use ground::{Ground, Shared};
 pub use homes::renew_homes;
 pub use image::{

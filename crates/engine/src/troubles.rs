@@ -44,8 +44,8 @@ pub enum TroubleKind {
         count: u64,
         /// The error of the last one.
         errno: i32,
-        /// The disk has left that image since then.
-        has_moved: bool,
+        /// How many images the disk has left since then; the first of them is that one.
+        moves_since: u32,
     },
     /// Clients do not read what they are answered. The age is that of the longest.
     Unread {

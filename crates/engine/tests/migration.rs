@@ -81,6 +81,7 @@ fn spec(folder: &Path, size: usize) -> MigrationSpec {
             write_zeroes: false,
             reads_zero: true,
             skip_bad: false,
+            allocated: None,
         },
     }
 }

@@ -35,7 +35,9 @@ use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_core::mirror::Control;
-use sterna_engine::{Astray, FileIdentity, HeldFile, ImageSpec, MigrateError};
+use sterna_engine::{
+    Astray, FileIdentity, HeldFile, ImageSpec, MigrateError, is_of_this_machine,
+};
 use sterna_os::lock;
 use sterna_runtime::tasks::Task;
 use sterna_state::{Blame, MigrationRecord, Pause, Place, Step};
@@ -182,14 +184,15 @@ impl Job {
     }
 }
 
-/// Looks at the destinations of moves, and stops copies to those that are not what they
-/// were.
+/// Looks at the images of moves: stops copies to destinations that are not what they were,
+/// and has both sides compared if others have written to the source.
 pub fn looking(moves: &Arc<Moves>) -> Task {
     let look = |moves: &Arc<Moves>| {
         moves.look_at_copies();
+        moves.look_at_sources();
         Ok(())
     };
-    Task::every("copies", "look at the destinations of moves", EVERY, moves, look)
+    Task::every("copies", "look at the images of moves", EVERY, moves, look)
 }
 
 impl Moves {
@@ -221,6 +224,17 @@ impl Moves {
             lock(&job.state).held.destination = destination;
         }
         self.ask_who_wrote(job);
+    }
+
+    /// Whether the kernel tells who else writes to the destination: it is a device, or in a
+    /// file system of this machine.
+    pub(super) fn sees_who_writes(&self, job: &Job, datastore: &str) -> bool {
+        let Files { destination, watched, .. } = lock(&job.state).held.clone();
+        let (Some(file), Some(watched)) = (destination, watched) else { return false };
+        let Ok(handle) = self.storage.handle(datastore) else { return false };
+        let asked = handle
+            .ask_files(move || watched.is_device() || is_of_this_machine(&file.file()));
+        asked.answer().unwrap_or(false)
     }
 
     /// If others have written to the destination, nothing is believed of it any more.

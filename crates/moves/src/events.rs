@@ -19,6 +19,9 @@ impl Moves {
     pub(super) fn on_event(self: &Arc<Self>, job: &Arc<Job>, event: MigrationEvent) {
         match event {
             MigrationEvent::Prepare(id) => {
+                if let Ok(record) = self.migration_record(job.id) {
+                    self.look_at_source(&record);
+                }
                 let record = self.prepare_switch(job);
                 answered(job, self.storage.engine.prepared(id, record));
             }

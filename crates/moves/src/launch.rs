@@ -110,6 +110,9 @@ impl Moves {
             found.map_err(|error| obstacle(error, &remedy(), false))
         };
         let (source, _) = image(&record.from)?;
+        let from = self.storage.handle(&record.from.datastore);
+        let allocated =
+            from.ok().and_then(|it| it.allocated(&record.from.image, record.size));
         let (destination, budget) = image(&record.to)?;
         let options = Options {
             verify: record.verify,
@@ -120,6 +123,7 @@ impl Moves {
             write_zeroes: record.provision == Provision::ThickZeroed,
             reads_zero: record.reads_zero,
             skip_bad: record.skip_bad,
+            allocated,
         };
         Ok(MigrationSpec {
             id: MigrationId(record.id),
@@ -138,6 +142,7 @@ impl Moves {
     /// let go of it.
     pub(super) fn go_on_again(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
         self.storage.ask_again(&record.to.datastore);
+        let is_source_seen = self.look_at_source(record);
         if self.storage.engine.has_left(job.engine_id()).unwrap_or(false) {
             self.open_again(job, record).map_err(
                 |Obstacle { error, remedy, .. }| {
@@ -152,6 +157,10 @@ impl Moves {
             )?;
         } else {
             self.hold_on(job);
+        }
+        if !is_source_seen || !self.sees_who_writes(job, &record.to.datastore) {
+            // One that has ended meanwhile has nothing to compare.
+            let _ = self.storage.engine.compare_again(job.engine_id());
         }
         self.set_pause(job, None)?;
         self.tell(job, Control::Resume)

@@ -13,7 +13,8 @@ use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
 use sterna_state::{
-    Counted, DiskRecord, Ending, FoundInImages, MigrationRecord, Pause, Place, Step,
+    Blame, Counted, DiskRecord, Ending, FoundInImages, MigrationRecord, Pause, Place,
+    Step, StoreError,
 };
 use sterna_storage::datastores::claim_of as datastore_claim;
 use sterna_storage::disks::{claim_of, provision};
@@ -23,6 +24,7 @@ use sterna_telemetry::figures::{RECENT, summarized};
 use super::Job;
 use super::control::check_rate;
 use super::guard::wanted;
+use super::obstacle::Obstacle;
 use super::own_images::is_copy;
 use crate::Moves;
 
@@ -35,13 +37,43 @@ struct Destination {
     was: Option<Identity>,
 }
 
+/// Why a migration did not start.
+#[derive(Debug)]
+pub struct NotStarted {
+    /// What happened.
+    pub error: Error,
+    /// It could not be recorded: the state directory takes nothing new. Neither datastore is
+    /// to blame.
+    pub is_unrecorded: bool,
+}
+
+impl From<Error> for NotStarted {
+    fn from(error: Error) -> NotStarted {
+        NotStarted { error, is_unrecorded: false }
+    }
+}
+
+impl From<StoreError> for NotStarted {
+    fn from(error: StoreError) -> NotStarted {
+        let is_unrecorded = error.may_be_storage();
+        NotStarted { error: error.into(), is_unrecorded }
+    }
+}
+
+impl From<Obstacle> for NotStarted {
+    fn from(obstacle: Obstacle) -> NotStarted {
+        let is_unrecorded = obstacle.blame == Blame::Other;
+        NotStarted { error: obstacle.error.hint(obstacle.remedy), is_unrecorded }
+    }
+}
+
 impl Moves {
     /// Starts a migration; answers when the copy has begun.
     pub fn start_migration(
         self: &Arc<Self>,
         request: &StartMigration,
     ) -> Result<Migration> {
-        self.start_if(request, |_| Ok(()))
+        self.start_if(request, |_| Ok(())).map_err(|refused| refused.error)
     }
 
     /// The same, if the disk is what whoever asks takes it for: a name may be another
@@ -50,7 +82,7 @@ impl Moves {
         self: &Arc<Self>,
         request: &StartMigration,
         check: impl FnOnce(&DiskRecord) -> Result<()>,
-    ) -> Result<Migration> {
+    ) -> Result<Migration, NotStarted> {
         let began = Instant::now();
         check_rate(request.rate)?;
         let guard = wanted(&request.guard)?;
@@ -74,8 +106,9 @@ impl Moves {
         let job = self.job_with(&record, experience);
         let _turn = lock(&job.turn);
         lock(&job.state).began = Some(began);
-        self.begin_copy(&job, &mut record, &to, &store).map_err(|error| {
-            error.about(&format!("disk {} cannot be moved", record.name))
+        self.begin_copy(&job, &mut record, &to, &store).map_err(|refused| {
+            let what = format!("disk {} cannot be moved", record.name);
+            NotStarted { error: refused.error.about(&what), ..refused }
         })?;
         tracing::info!(
             migration = record.id,
@@ -84,7 +117,7 @@ impl Moves {
             to = record.to.datastore,
             "migration started"
         );
-        self.show_migration(record.id)
+        Ok(self.show_migration(record.id)?)
     }
 
     /// Makes the destination image and the mirror. What fails is undone.
@@ -94,9 +127,10 @@ impl Moves {
         record: &mut MigrationRecord,
         to: &DatastoreHandle,
         store: &Datastore,
-    ) -> Result<()> {
+    ) -> Result<(), NotStarted> {
         let mut was = None;
-        let begun = make_destination(record, to, store).and_then(|made| {
+        let made = make_destination(record, to, store).map_err(NotStarted::from);
+        let begun = made.and_then(|made| {
             was = made.was;
             record.to.image.clone_from(&made.file);
             record.reads_zero = made.reads_zero;
@@ -109,20 +143,19 @@ impl Moves {
             // It stands still until the destination is known to be usable.
             let pause = Pause { reason: "starting".into(), ..Pause::default() };
             let standing = MigrationRecord { pause: Some(pause), ..record.clone() };
-            let launched = self.launch(job, &standing, made.start);
-            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
+            Ok(self.launch(job, &standing, made.start)?)
         });
-        if let Err(error) = begun {
-            self.forget_unstarted(record, to, was.as_ref(), &error);
-            return Err(error);
+        if let Err(refused) = begun {
+            self.forget_unstarted(record, to, was.as_ref(), &refused.error);
+            return Err(refused);
         }
         if let Err(error) = check_second_client(record, to, store) {
             // The mirror ends, and its end puts away what there is.
             self.storage.store.set_cancel(record.id)?;
             self.tell(job, Control::Cancel)?;
-            return Err(error);
+            return Err(error.into());
         }
-        self.tell(job, Control::Resume)
+        Ok(self.tell(job, Control::Resume)?)
     }
 
     fn check_may_move(&self, disk: &DiskRecord, request: &StartMigration) -> Result<()> {

@@ -245,6 +245,8 @@ fn convert(progress: &mirror::Progress, copied: u64, is_copying: bool) -> Progre
         synced: progress.synced.0,
         copied,
         verified: progress.verified.map(|bytes| bytes.0),
+        to_copy: progress.to_copy.0,
+        to_compare: progress.to_compare.0,
         late_regions: progress.late_regions,
         rate: if is_copying { progress.rate } else { 0.0 },
         eta_s: progress.eta.filter(|_| is_copying).map(|eta| eta.as_secs_f64()),

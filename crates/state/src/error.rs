@@ -95,6 +95,15 @@ impl StoreError {
         }
     }
 
+    /// Whether the database's storage may be what has refused a change, and takes it once it
+    /// has room or works again.
+    pub fn may_be_storage(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Sqlite { .. } | StoreError::NotDurable { .. } | StoreError::Gone
+        )
+    }
+
     /// The error with what SQLite said.
     pub fn with_cause(&self) -> String {
         match self {

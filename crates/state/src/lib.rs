@@ -65,6 +65,7 @@ mod waiting;
 mod workloads;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -123,6 +124,8 @@ pub struct Store {
 }
 
 struct Inner {
+    /// No more work is taken.
+    closed: Arc<AtomicBool>,
     work: Option<mpsc::Sender<Work>>,
     place: Arc<InPlace>,
     under_way: Arc<UnderWay>,
@@ -176,8 +179,14 @@ impl Store {
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner =
-            Inner { work: Some(sender), place, under_way, changes, thread: Some(thread) };
+        let inner = Inner {
+            closed: Arc::default(),
+            work: Some(sender),
+            place,
+            under_way,
+            changes,
+            thread: Some(thread),
+        };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -203,13 +212,33 @@ impl Store {
         *lock(&self.inner.changes)
     }
 
+    /// Waits for what the database is at, and takes nothing more from whoever still has the
+    /// store: another daemon is to have it.
+    pub fn close(&self) {
+        let Some(work) = &self.inner.work else { return };
+        self.inner.closed.store(true, Ordering::SeqCst);
+        let (done, over) = mpsc::sync_channel(1);
+        let last: Work = Box::new(move |_| {
+            let _ = done.send(());
+        });
+        // If its thread is gone, it is at nothing.
+        if work.send(last).is_ok() {
+            let _ = over.recv();
+        }
+    }
+
     /// Carries `work` out on the store's thread and waits for it.
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = mpsc::sync_channel(1);
+        let closed = Arc::clone(&self.inner.closed);
         let work: Work = Box::new(move |connection| {
+            // Asked in the moment in which the store was closed, it is not done after that.
+            if closed.load(Ordering::SeqCst) {
+                return;
+            }
             // Who asked may have given up; the work is done all the same.
             let _ = answer.send(work(connection));
         });

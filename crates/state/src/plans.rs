@@ -186,6 +186,7 @@ enum FaultText {
     Destination,
     Away,
     Source,
+    Unrecorded,
     Passing,
     Lasting,
 }

@@ -80,6 +80,12 @@ impl Turn {
         true
     }
 
+    /// The open question could not be asked, which says nothing.
+    fn abandon(&self) {
+        *lock(&self.open) = None;
+        self.closed.notify_all();
+    }
+
     fn end(&self) {
         let mut open = lock(&self.open);
         if let Some(Open { since, limit }) = open.take() {
@@ -162,6 +168,14 @@ impl Asker {
         })
     }
 
+    /// For how long the open question has been open, if it has had its time.
+    pub(crate) fn overdue_for(&self) -> Option<Duration> {
+        let open = *lock(&self.turn.open);
+        open.map(|open| (open.since.elapsed(), open.limit))
+            .filter(|(span, limit)| span >= limit)
+            .map(|(span, _)| span)
+    }
+
     /// Asks `question`, which has until `limit` for its answer, unless an earlier
     /// one was not answered in that time. So several can be asked, each of another,
     /// before the first answer is waited for.
@@ -212,7 +226,7 @@ impl Asker {
         };
         let thread = thread.name("sterna-ask".into()).spawn(ask);
         if thread.is_err() {
-            self.turn.end();
+            self.turn.abandon();
         }
         thread.is_ok().then_some(receiver)
     }
@@ -228,19 +242,26 @@ mod tests {
     #[test]
     fn questions_that_give_up_one_after_the_other_have_been_open_since_the_first() {
         let asker = Asker::default();
-        let gives_up =
-            || asker.ask(SHORT, || thread::sleep(SHORT * 3)).answer().is_none();
+        // Each is held until it has been late.
+        let hangs = || {
+            let (release, held) = mpsc::channel::<()>();
+            let asked = asker.ask(SHORT, move || held.recv().is_ok());
+            assert_eq!(asked.answer(), None);
+            release
+        };
+        let ends = |release: mpsc::Sender<()>| {
+            drop(release);
+            while asker.open_for().is_some() {
+                thread::yield_now();
+            }
+        };
         let began = Instant::now();
-        assert!(gives_up());
-        while asker.open_for().is_some() {
-            thread::yield_now();
-        }
-        assert!(gives_up());
+        ends(hangs());
+        let release = hangs();
         let seen = asker.open_for().unwrap();
-        assert!(seen >= SHORT * 3 && seen <= began.elapsed(), "{seen:?}");
-        while asker.open_for().is_some() {
-            thread::yield_now();
-        }
+        assert!(seen >= SHORT * 2 && seen <= began.elapsed(), "{seen:?}");
+        assert!(asker.overdue_for().unwrap() < seen, "it alone");
+        ends(release);
         assert_eq!(asker.ask(LONG, || 7).answer(), Some(7));
         let (_release, held) = mpsc::channel::<()>();
         let _open = asker.ask(LONG, move || held.recv().is_ok());

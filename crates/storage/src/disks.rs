@@ -368,8 +368,8 @@ impl Storage {
     }
 }
 
-/// The most bytes of a disk, 4 EiB: a file has less than 8, and sums of sizes are made.
-const SIZE_MAX: u64 = 1 << 62;
+/// The most bytes of a disk, 1 PiB: sums of sizes are made, and those of 16,000 disks fit.
+const SIZE_MAX: u64 = 1 << 50;
 
 /// Refuses a size (bytes) that no disk can have.
 pub fn check_size(size: u64) -> Result<()> {
@@ -377,7 +377,7 @@ pub fn check_size(size: u64) -> Result<()> {
         size if size > SIZE_MAX => {
             let message = format!("a disk cannot have {size} bytes");
             return Err(
-                Error::invalid(message).hint(format!("at most it has {SIZE_MAX}"))
+                Error::invalid(message).hint(format!("at most it has {SIZE_MAX} bytes"))
             );
         }
         0 => "a disk cannot have the size 0".to_owned(),

@@ -269,7 +269,7 @@ impl DatastoreHandle {
     fn silent(&self) -> String {
         let read = self.asker.open_for().or_else(|| self.listing.open_for());
         match read.filter(|span| *span >= FIGURE && span.as_secs() > 0) {
-            Some(span) => format!("{SILENT} (for {} s by now)", span.as_secs()),
+            Some(span) => format!("{SILENT} in time (for {} s by now)", span.as_secs()),
             None => self.takes_no_writes().unwrap_or_else(|| SILENT.into()),
         }
     }

@@ -19,7 +19,7 @@ use sterna_state::DiskRecord;
 use crate::Storage;
 use crate::asker::Asker;
 use crate::datastores::check_name;
-use crate::disks::{SECTOR, identity, new_record};
+use crate::disks::{SECTOR, check_size, identity, new_record};
 use crate::handle::DatastoreHandle;
 use crate::own_disk::{ASKING, has_open, silent};
 use crate::twins::Use;
@@ -222,10 +222,11 @@ fn find_image(handle: &DatastoreHandle, file: &str) -> Result<(String, u64)> {
         let size = space.ok_or_else(|| {
             Error::unavailable(format!("the size of {location} is unknown"))
         })?;
-        return match size.is_multiple_of(SECTOR) && size > 0 {
-            true => Ok((String::new(), size)),
-            false => Err(no_size(file, size)),
-        };
+        if !size.is_multiple_of(SECTOR) || size == 0 {
+            return Err(no_size(file, size));
+        }
+        check_size(size)?;
+        return Ok((String::new(), size));
     };
     let name = match name_in(directory, Path::new(file)) {
         Some(name) => Some(name),
@@ -261,6 +262,7 @@ fn find_image(handle: &DatastoreHandle, file: &str) -> Result<(String, u64)> {
         return Err(not_raw(&path, format));
     }
     check_length(&path, metadata.len())?;
+    check_size(metadata.len())?;
     Ok((name, metadata.len()))
 }
 

@@ -11,7 +11,7 @@ use sterna_core::durability::{Lack, Loss};
 use sterna_engine::datastore::Location;
 use sterna_engine::{Trouble, TroubleKind};
 use sterna_os::{Local, clock};
-use sterna_state::{DiskRecord, Step};
+use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use crate::Storage;
 
@@ -35,9 +35,8 @@ impl Storage {
                     why: Loss::ServerAway | Loss::WentBack, ..
                 } => self.server_of(disk, trouble.age).unwrap_or_default(),
                 TroubleKind::Forgot { .. } => self.was_on(disk, trouble.age),
-                // Moves are known by the second in which they ended, and it was before.
-                TroubleKind::FailsWrites { has_moved: true, .. } => {
-                    self.was_on(disk, trouble.age + Duration::from_secs(1))
+                TroubleKind::FailsWrites { moves_since, .. } => {
+                    self.before_moves(disk, moves_since)
                 }
                 TroubleKind::Lacks { copy: true, .. } => self.moves_to(disk)?,
                 _ => disk.datastore.clone(),
@@ -96,21 +95,35 @@ impl Storage {
     /// The datastore that a disk was on so long ago: the warning of a loss outlives moves.
     fn was_on(&self, disk: &DiskRecord, ago: Duration) -> String {
         let then = clock::now().saturating_sub(ago.as_secs());
-        let moves = self.store.migrations().unwrap_or_default();
-        let completed =
-            moves.iter().filter(|it| it.disk == disk.id && it.step == Step::Completed);
-        let left =
-            completed.filter_map(|it| Some((it.ended?, it.from.datastore.as_str())));
-        left_since(then, left).unwrap_or(&disk.datastore).to_owned()
+        left_since(then, &self.left_by(disk)).unwrap_or(&disk.datastore).to_owned()
+    }
+
+    /// The datastore that a disk was on so many of its moves ago.
+    fn before_moves(&self, disk: &DiskRecord, count: u32) -> String {
+        let left = if count == 0 { Vec::new() } else { self.left_by(disk) };
+        left_before(count, &left).unwrap_or(&disk.datastore).to_owned()
+    }
+
+    /// The moves by which a disk has left a datastore, in their order.
+    fn left_by(&self, disk: &DiskRecord) -> Vec<MigrationRecord> {
+        let mut moves = self.store.migrations().unwrap_or_default();
+        let has_left = |step| matches!(step, Step::Committed | Step::Completed);
+        moves.retain(|it| it.disk == disk.id && has_left(it.step));
+        moves
     }
 }
 
-/// What a disk has left first since a moment, of all that it has left and when.
-fn left_since<'a>(
-    then: u64,
-    mut left: impl Iterator<Item = (u64, &'a str)>,
-) -> Option<&'a str> {
-    left.find(|(ended, _)| *ended >= then).map(|(_, datastore)| datastore)
+/// What a disk has left first since a moment, of all that it has left, in that order. The end of
+/// a move that still cleans up is to come.
+fn left_since(then: u64, left: &[MigrationRecord]) -> Option<&str> {
+    let first = left.iter().find(|it| it.ended.is_none_or(|ended| ended >= then));
+    first.map(|it| it.from.datastore.as_str())
+}
+
+/// What it has left by the first of its last `count` moves.
+fn left_before(count: u32, left: &[MigrationRecord]) -> Option<&str> {
+    let first = left.iter().rev().take(count as usize).last();
+    first.map(|it| it.from.datastore.as_str())
 }
 
 /// So many kinds of work at datastores have no thread.
@@ -301,6 +314,8 @@ fn since(age: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sterna_state::examples::{disk, migration};
+
     use super::*;
 
     fn told(kind: TroubleKind) -> Warning {
@@ -312,12 +327,30 @@ mod tests {
         )
     }
 
+    /// Moves away from these, which ended then.
+    fn left(ends: [(Option<u64>, &str); 3]) -> Vec<MigrationRecord> {
+        let one = |(ended, from)| {
+            let record = migration(&disk("db", from), "elsewhere");
+            MigrationRecord { ended, ..record }
+        };
+        ends.map(one).into()
+    }
+
     #[test]
     fn a_loss_was_on_the_datastore_that_the_disk_had_then() {
-        let left = || [(10, "a"), (20, "b"), (30, "c")].into_iter();
-        assert_eq!(left_since(15, left()), Some("b"));
-        assert_eq!(left_since(20, left()), Some("b"));
-        assert_eq!(left_since(31, left()), None);
+        let all = left([(Some(10), "a"), (Some(20), "b"), (Some(30), "c")]);
+        assert_eq!(left_since(15, &all), Some("b"));
+        assert_eq!(left_since(20, &all), Some("b"));
+        assert_eq!(left_since(31, &all), None);
+        let cleans_up = left([(Some(10), "a"), (Some(20), "b"), (None, "c")]);
+        assert_eq!(left_since(31, &cleans_up), Some("c"));
+    }
+
+    #[test]
+    fn writes_failed_on_the_datastore_that_the_disk_had_so_many_moves_ago() {
+        let all = left([(Some(10), "a"), (Some(20), "b"), (None, "c")]);
+        let before = [0, 1, 2, 9].map(|count| left_before(count, &all));
+        assert_eq!(before, [None, Some("c"), Some("b"), Some("a")]);
     }
 
     #[test]
@@ -367,7 +400,7 @@ mod tests {
         let fails = told(TroubleKind::FailsWrites {
             count: 3,
             errno: libc::EPERM,
-            has_moved: false,
+            moves_since: 0,
         });
         let words = "3 writes of the disk failed on datastore far, the last on ";
         assert!(fails.message.starts_with(words), "{}", fails.message);

@@ -535,10 +535,10 @@ fn a_plan_whose_moves_find_no_room_in_the_state_directory_blames_no_datastore() 
     });
     assert!(!plan.to_string().contains("left alone"), "{plan:#}");
     assert_eq!(plan["state"], "running", "{plan:#}");
-    // After ten seconds it would be tried again: it waits for room instead.
-    std::thread::sleep(seconds(15));
-    let log = daemon.log();
-    assert_eq!(log.matches("a move did not begin").count(), 2, "{log}");
+    daemon.wait_for_plan(id, "each move to wait", seconds(20), |plan| {
+        let moves = plan["moves"].as_array().expect("moves");
+        moves.iter().all(|one| one["state"] == "waiting" && !one["problem"].is_null())
+    });
     for file in files {
         std::fs::remove_file(file).expect("make room");
     }

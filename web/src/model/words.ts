@@ -112,9 +112,7 @@ export function phases(move: Migration, bar: Bar, nowMs: number): string | null 
   const all = found?.likely ?? null;
   if (move.state === "switching-over") return "switch-over";
   if (bar.verified !== null) return `comparison ${bar.percent} %${until(all)}`;
-  const toCopy = Math.max(0, progress.total - progress.synced);
-  const toCompare = move.verify ? Math.max(0, progress.total - (progress.verified ?? 0)) : 0;
-  const part = toCopy / Math.max(1, toCopy + toCompare);
+  const part = progress.to_copy / Math.max(1, progress.to_copy + progress.to_compare);
   if (bar.percent === null) return null;
   const copy = `copy ${bar.percent} %${until(all === null ? null : all * part)}`;
   return move.verify ? `${copy}; then comparison${until(all)}` : copy;
@@ -136,8 +134,8 @@ export function pauses(move: Migration): string {
 
 /** What resuming a move does. */
 export function resumes(move: Migration): string {
-  const left = move.progress ? Math.max(0, move.progress.total - move.progress.synced) : null;
-  const toCopy = left === null ? "The copy goes on where it was" : `The copy goes on: ${bytes(left)} are to be copied${move.verify ? ", then compared" : ""}`;
+  const left = move.progress?.to_copy;
+  const toCopy = left === undefined ? "The copy goes on where it was" : `The copy goes on: ${bytes(left)} are to be copied${move.verify ? ", then compared" : ""}`;
   const kept = move.predicted?.kept ?? null;
   const cost = kept !== null && kept < 1 ? `; the application is predicted to keep ${wholePercent(kept)} of its IO/s` : "";
   return `${toCopy}${cost}. If the cause of the pause is still there, Sterna refuses and says so.`;
@@ -147,7 +145,7 @@ export function resumes(move: Migration): string {
 export function atRate(move: Migration, wanted: number | null, nowMs: number): string | null {
   const progress = move.progress;
   if (!progress) return null;
-  const left = progress.total - progress.synced + (move.verify ? progress.total - (progress.verified ?? 0) : 0);
+  const left = progress.to_copy + progress.to_compare;
   if (wanted === null) return `Without a rate the copy is as fast as the storage and the guard let it; ${bytes(left)} are left to copy and compare.`;
   const seconds = left / Math.max(1, wanted);
   const now = end(move);

@@ -162,7 +162,7 @@ function start(world, body, command) {
   const id = Math.max(...world.migrations.map((move) => move.id)) + 1;
   const { keep = null, p99_us = null, finish_by = null, window = null, idle_only = false } = body.guard ?? {};
   const guard = keep || p99_us || window || idle_only ? { asked: { keep, p99_us, window, idle_only, finish_by: finish_by ? Math.floor(clock.now() / 1000) + 3600 : null }, state: "learning" } : null;
-  const move = world.move(id, disk.name, disk.datastore, body.to, 4 * GIB, { rate: body.rate ?? null, verify: body.verify ?? true, keep_source: body.keep_source ?? false, guard, started: Math.floor(clock.now() / 1000), progress: { total: 4 * GIB, synced: 0, copied: 0, verified: null, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20 }, predicted: predict(world, body).body?.predicted ?? null });
+  const move = world.move(id, disk.name, disk.datastore, body.to, 4 * GIB, { rate: body.rate ?? null, verify: body.verify ?? true, keep_source: body.keep_source ?? false, guard, started: Math.floor(clock.now() / 1000), progress: { total: 4 * GIB, synced: 0, copied: 0, verified: null, to_copy: 4 * GIB, to_compare: 4 * GIB, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20 }, predicted: predict(world, body).body?.predicted ?? null });
   world.migrations.push(move);
   world.tell("dashboard", `disk ${disk.name}`, `start migration: to ${body.to}`, command);
   return { body: move };

@@ -70,7 +70,7 @@ export class World {
 
   makeMigrations() {
     const predicted = (likely, bytes) => ({ bytes, likely_s: likely, least_s: likely * 0.7, most_s: likely * 1.6, rate: bytes / likely, share: 0.42, kept: 0.97, weakest: "promise", learned_from: "moves", moves: 3, guess: false });
-    const progress = (total, synced, more = {}) => ({ total, synced, copied: synced, verified: null, late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20, ...more });
+    const progress = (total, synced, more = {}) => ({ total, synced, copied: synced, verified: null, to_copy: total - synced, to_compare: total - (more.verified ?? 0), late_regions: 0, rate: 0, eta_s: null, switch_over_ms: null, undone: 0, patience_ms: 20, ...more });
     const figures = (iops, p99) => ({ window_s: 10, iops, bytes_per_second: iops * 8192, p99_us: p99 });
     const now = Math.floor(this.started / 1000);
     return [
@@ -128,6 +128,7 @@ export class World {
       changed = true;
       if (move.state === "verifying") {
         progress.verified = Math.min(progress.total, progress.verified + progress.rate);
+        progress.to_compare = progress.total - progress.verified;
         progress.eta_s = (progress.total - progress.verified) / progress.rate;
         if (progress.verified === progress.total) this.finish(move);
         continue;
@@ -138,6 +139,7 @@ export class World {
       const rewritten = dice(move.id, "again", clock.now()) > 0.7 ? 1.5 * progress.rate : 0;
       progress.late_regions = Math.round(rewritten / 65536);
       progress.synced = Math.max(0, Math.min(progress.total, progress.synced + progress.rate - rewritten));
+      progress.to_copy = progress.total - progress.synced;
       progress.eta_s = (progress.total - progress.synced) / progress.rate;
       if (progress.synced >= progress.total) Object.assign(move, { state: "verifying" }), Object.assign(progress, { verified: 0, rate: 400 * MIB * (move.id > 6 ? 4 : 1) });
     }

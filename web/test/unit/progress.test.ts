@@ -13,7 +13,7 @@ function move(synced: number, more: Partial<Migration> = {}, progress: object = 
     disk: "db",
     state: "copying",
     verify: true,
-    progress: { total: 10 * GIB, synced: synced * GIB, copied: synced * GIB, late_regions: 0, rate: 1e8, patience_ms: 20, undone: 0, ...progress },
+    progress: { total: 10 * GIB, synced: synced * GIB, copied: synced * GIB, to_copy: (10 - synced) * GIB, to_compare: 10 * GIB, late_regions: 0, rate: 1e8, patience_ms: 20, undone: 0, ...progress },
     application: {},
     ...more,
   } as Migration;
@@ -119,7 +119,7 @@ test("copy and comparison are two phases, each with its end", () => {
   const words = (it: Migration) => phases(it, new Reached().bar(it), 0);
   // 5 GiB are to be copied, and 10 compared.
   assert.equal(words(move(5, {}, { eta_s: 5400, verified: 0 })), `copy 50 %, until ${at(1800)}; then comparison, until ${at(5400)}`);
-  assert.equal(words(move(5, { verify: false }, { eta_s: 1800 })), `copy 50 %, until ${at(1800)}`);
+  assert.equal(words(move(5, { verify: false }, { eta_s: 1800, to_compare: 0 })), `copy 50 %, until ${at(1800)}`);
   assert.equal(words(move(10, { state: "verifying" }, { eta_s: 600, verified: 4 * GIB })), `comparison 40 %, until ${at(600)}`);
   assert.equal(words(move(5)), "copy 50 %; then comparison");
   assert.equal(words(move(10, { state: "completed", progress: null })), null);

@@ -128,6 +128,9 @@ pub struct Config {
     pub scan_window: u64,
     /// Whether the destination reads as zeroes where it was never written.
     pub reads_zero: bool,
+    /// Bytes of the source that are allocated, and thus may have data; none where it cannot
+    /// say. Only figures are made of it.
+    pub allocated: Option<u64>,
     /// Compare both sides before the switch-over.
     pub verify: bool,
     /// What the copier keeps in flight, if it is not to find that out: a model of
@@ -163,6 +166,7 @@ impl Config {
             scan: true,
             scan_window: SCAN_WINDOW,
             reads_zero: false,
+            allocated: None,
             verify: false,
             step: None,
             rate: None,

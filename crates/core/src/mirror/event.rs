@@ -180,6 +180,9 @@ pub enum Event {
     /// Something that was believed of the two sides is not believed any more: an image
     /// was opened anew.
     Doubted(Doubt),
+    /// While the migration stood still, others may have written to an image where nobody sees
+    /// it. What was compared until then counts no longer.
+    Unwatched,
     /// The source went away and came back, and may have lost what it had answered: copies
     /// of that are newer than it is. It stays the truth, and what was equal is compared.
     SourceForgot(Loss),

@@ -56,6 +56,7 @@
 //! and then lets each part do what has become possible; there is no other order in which
 //! things happen.
 
+mod ahead;
 mod bad;
 mod bits;
 mod config;
@@ -113,6 +114,7 @@ pub use sectors::{SECTORS_MAX, Sectors};
 pub use step_table::CopyStep;
 pub use trust::Doubt;
 
+use ahead::Ahead;
 use bad::Bad;
 use converge::Converge;
 use copier::Copier;
@@ -147,6 +149,7 @@ pub struct Mirror<M> {
     flights: Flights,
     jobs: Jobs,
     copier: Copier,
+    ahead: Ahead,
     bad: Bad,
     pace: Pace,
     converge: Converge,
@@ -173,10 +176,14 @@ impl<M: RegionMap> Mirror<M> {
     /// If the map's number of regions is not the disk's, or a region's size is
     /// not a power of two.
     pub fn new(now: Nanos, config: Config, map: Counted<M>) -> Self {
+        let regions = Regions::new(map, config.size, config.region);
+        // Elsewhere holes are zeroed, which is work.
+        let allocated = config.allocated.filter(|_| config.reads_zero);
         Mirror {
             config,
             state: State::Running,
-            regions: Regions::new(map, config.size, config.region),
+            ahead: Ahead::new(config.size, allocated, regions.synced_bytes()),
+            regions,
             flights: Flights::default(),
             jobs: Jobs::default(),
             copier: Copier::new(&config),
@@ -229,6 +236,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationForgot => self.withdraw(now, Doubt::Unflushed, out),
             Event::SourceForgot(why) => self.source_forgot(now, why, out),
             Event::Doubted(doubt) => self.withdraw(now, doubt, out),
+            Event::Unwatched => self.copier.verify_from(0),
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
@@ -351,26 +359,25 @@ impl<M: RegionMap> Mirror<M> {
         };
         let rate = self.pace.throughput().rate();
         let synced = self.regions.synced_bytes().saturating_sub(self.bad.bytes());
-        let left = self.config.size - synced;
-        let unverified = match self.verified() {
-            Some(verified) => self.config.size.saturating_sub(verified),
-            None => 0,
-        };
+        let late = self.copier.late(self.regions.behind());
+        let (to_copy, to_compare) = self.left_to_do(self.config.size - synced, late);
+        let left = to_copy + to_compare;
         // Nobody knows when a switch-over succeeds that did not fit into its time, or waits.
         let is_slow = self.switch.undone() > 0 || self.switch.waits_long(now);
         let is_foreseen = !(phase == Phase::SwitchingOver && is_slow);
         let steady = self.pace.throughput().steady();
         let eta = steady
             .filter(|_| self.state == State::Running && is_foreseen)
-            .map(|rate| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));
+            .map(|rate| Nanos((left as f64 / rate * 1e9) as u64));
         Progress {
             phase,
             total: Bytes(self.config.size),
             synced: Bytes(synced),
             copied: Bytes(self.copier.copied),
             verified: self.verified().map(Bytes),
-            late_regions: self.copier.late(self.regions.behind())
-                + self.bad.regions_in_the_way(),
+            to_copy: Bytes(to_copy),
+            to_compare: Bytes(to_compare),
+            late_regions: late + self.bad.regions_in_the_way(),
             unreadable: Bytes(self.bad.bytes()),
             rate,
             guest_idle: self.pace.guest_idle(),
@@ -382,6 +389,18 @@ impl<M: RegionMap> Mirror<M> {
             undone: self.switch.undone(),
             patience: self.converge.patience(),
         }
+    }
+
+    /// Bytes that take time until the end: to be copied, of the `behind` that are not equal
+    /// (of which so many regions are late), and to be compared.
+    fn left_to_do(&self, behind: u64, late: u64) -> (u64, u64) {
+        let to_copy = self.ahead.to_copy(behind, late * self.config.region);
+        let to_compare = self.verified().map_or(0, |verified| {
+            let again = self.copier.again.len() as u64 * self.config.region;
+            let unverified = self.config.size.saturating_sub(verified);
+            self.ahead.to_compare(unverified, again)
+        });
+        (to_copy, to_compare)
     }
 
     /// What somebody should know of the two images.

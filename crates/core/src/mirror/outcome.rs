@@ -33,7 +33,8 @@ impl<M: RegionMap> Mirror<M> {
                     self.bad.source_reads();
                 }
                 self.copier.copied += written;
-                self.pace.done(now, job.job.range.len, *written, was_read);
+                let len = job.job.range.len;
+                self.pace.done(now, len, len, *written, was_read);
                 if !job.void {
                     self.copied(&job);
                 }
@@ -43,7 +44,10 @@ impl<M: RegionMap> Mirror<M> {
                     self.copier.source_errors = 0;
                     self.bad.source_reads();
                 }
-                self.pace.done(now, job.job.range.len, *read, false);
+                if job.verify {
+                    self.ahead.compared(*read);
+                }
+                self.pace.done(now, job.job.range.len, *read, *read, false);
                 if job.void {
                     self.compare_again(&job);
                 } else {
@@ -92,6 +96,7 @@ impl<M: RegionMap> Mirror<M> {
                     _ if busy => {}
                     Stored::Absent if self.config.reads_zero => {
                         self.regions.set_synced(region);
+                        self.ahead.skipped(self.regions.bytes(region..region + 1).len);
                     }
                     _ => self.copier.set_hole(region),
                 }

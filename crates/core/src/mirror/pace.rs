@@ -245,16 +245,23 @@ impl Pace {
         }
     }
 
-    /// A chunk of `bytes` has ended; `written` of them went over the wire. What had to be
-    /// read to be found empty cost the guest as much as any other.
-    pub(super) fn done(&mut self, now: Nanos, bytes: u64, written: u64, was_read: bool) {
+    /// A chunk of `bytes` has ended, of which `worked` took time; `written` of them went over
+    /// the wire. What had to be read to be found empty cost the guest as much as any other.
+    pub(super) fn done(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        worked: u64,
+        written: u64,
+        was_read: bool,
+    ) {
         let zeroes = bytes.saturating_sub(written);
         self.limit.refund(zeroes);
         if self.guarded && !was_read {
             self.current().refund(zeroes);
         }
         self.passed += bytes;
-        let window = self.throughput.done(now, bytes);
+        let window = self.throughput.done(now, worked);
         self.measured(window);
     }
 
@@ -312,7 +319,7 @@ mod tests {
         let mut copy = |pace: &mut Pace, seconds, rate| {
             for _ in 0..seconds * 2 {
                 now = now.plus(Nanos::from_millis(500));
-                pace.done(now, rate / 2, rate / 2, true);
+                pace.done(now, rate / 2, rate / 2, rate / 2, true);
             }
         };
         copy(&mut pace, 60, 100 * MIB);
@@ -348,7 +355,7 @@ mod tests {
     #[test]
     fn a_copier_that_stands_still_is_said_to() {
         let mut pace = pace(Some(20 * MIB), None);
-        pace.done(Nanos::from_secs(1), MIB, MIB, true);
+        pace.done(Nanos::from_secs(1), MIB, MIB, MIB, true);
         assert!(pace.throughput().rate() > 0.0);
         pace.allow(Nanos::from_secs(1), Allowance::IDLE_ONLY);
         for second in 2..30 {
@@ -424,7 +431,7 @@ mod tests {
             let mut pace = pace(Some(MIB), None);
             pace.look(Nanos(0), Guest::COMES, false);
             pace.charge(MIB);
-            pace.done(Nanos(1), MIB, 0, was_read);
+            pace.done(Nanos(1), MIB, MIB, 0, was_read);
             assert_eq!(pace.allows(Nanos(1), 0, 0).is_ok(), free);
         }
     }

@@ -180,6 +180,11 @@ pub struct Progress {
     pub copied: Bytes,
     /// Bytes verified so far, if verification was asked for.
     pub verified: Option<Bytes>,
+    /// Bytes that are still to be copied, as far as is known; holes take no time and do not
+    /// count.
+    pub to_copy: Bytes,
+    /// Bytes of each side that are still to be compared, like those.
+    pub to_compare: Bytes,
     /// Regions that guest writes or failures put behind and that must be copied anew.
     pub late_regions: u64,
     /// Bytes of the source that cannot be read, as far as is known by now.

@@ -45,6 +45,11 @@ impl Throughput {
 
     /// So many bytes are done. Gives the rate of the window, if that is over.
     pub(super) fn done(&mut self, now: Nanos, bytes: u64) -> Option<f64> {
+        if bytes == 0 && self.window_bytes == 0 {
+            // The way over a hole, which says nothing of the work behind it.
+            self.window_start = now;
+            return None;
+        }
         self.window_bytes += bytes;
         self.end_window(now, WINDOW)
     }

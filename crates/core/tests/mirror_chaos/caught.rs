@@ -12,7 +12,7 @@ use crate::world::World;
 use crate::{
     CASES, forgetful, meddled_with, with_a_dropping_source, with_a_forgetful_source,
     with_a_source_that_cannot_write, with_others, with_others_at_commits,
-    with_others_in_pauses,
+    with_others_in_pauses, with_others_in_unwatched_pauses,
 };
 
 /// Worlds of a kind that is used with a mistake, run without one: that a world fails says
@@ -146,6 +146,25 @@ fn a_source_that_dropped_writes_at_a_kill_and_is_believed_is_caught() {
 #[test]
 fn a_pause_in_which_others_write_unseen_is_caught() {
     is_caught(Mistake::WritesWhilePausedForgotten, &LOST, |random| Setup {
+        pauses: 100,
+        foreign_while_paused: 100,
+        rate: Some(4 << 20),
+        ..with_others_in_pauses(random)
+    });
+}
+
+#[test]
+fn a_comparison_that_is_believed_after_a_pause_that_nobody_watched_is_caught() {
+    is_caught(Mistake::UnwatchedPauseBelieved, &LOST, |random| Setup {
+        pauses: 100,
+        foreign_while_paused: 100,
+        ..with_others_in_unwatched_pauses(random)
+    });
+}
+
+#[test]
+fn a_backup_that_is_put_back_over_the_source_in_a_pause_and_not_seen_is_caught() {
+    is_caught(Mistake::SourceWritesWhilePausedUnseen, &LOST, |random| Setup {
         pauses: 100,
         foreign_while_paused: 100,
         rate: Some(4 << 20),

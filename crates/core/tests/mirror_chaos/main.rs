@@ -254,6 +254,11 @@ fn with_others_in_pauses(random: &mut Random) -> Setup {
     }
 }
 
+/// The same where nobody sees it, and both sides are compared before the end.
+fn with_others_in_unwatched_pauses(random: &mut Random) -> Setup {
+    Setup { unwatched: true, verify: true, pauses: 300, ..with_others_in_pauses(random) }
+}
+
 /// A world in which others write to the destination beneath commits that fail.
 fn with_others_at_commits(random: &mut Random) -> Setup {
     // So large, and written to so little, that the guest does not write over it all.
@@ -343,6 +348,11 @@ fn a_copy_that_others_wrote_to_while_it_stood_still_is_made_equal_again() {
         verify: random.one_in(3),
         ..with_others_in_pauses(random)
     });
+}
+
+#[test]
+fn a_copy_that_others_wrote_to_unseen_while_it_stood_still_is_compared_again() {
+    run("others in unwatched pauses", with_others_in_unwatched_pauses);
 }
 
 #[test]

@@ -41,6 +41,11 @@ pub(crate) enum Mistake {
     /// What others wrote to the destination while the migration stood still is not asked for
     /// before it goes on.
     WritesWhilePausedForgotten,
+    /// What was compared before the migration stood still counts, though nobody saw who wrote
+    /// to the destination meanwhile.
+    UnwatchedPauseBelieved,
+    /// What others wrote to the source while the migration stood still is not seen.
+    SourceWritesWhilePausedUnseen,
     /// Nor is it after a kill: the guest has written to the source since.
     WritesWhilePausedHidden,
     /// The destination's file is not looked at before the seal.

@@ -84,6 +84,9 @@ pub(crate) struct Setup {
     pub(crate) foreign_while_paused: u64,
     /// How long the destination is left without a flush.
     pub(crate) flush_every: Nanos,
+    /// Nobody sees what others write to the destination, so the daemon has what was compared
+    /// before a pause compared again.
+    pub(crate) unwatched: bool,
     /// Blocks of the source that cannot be read from the beginning: one in so many of those
     /// with data.
     pub(crate) bad: u64,
@@ -136,6 +139,7 @@ impl Setup {
             source_hangs: 0,
             foreign_while_paused: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
+            unwatched: false,
             bad: 0,
             goes_bad: 0,
             skips_bad: false,

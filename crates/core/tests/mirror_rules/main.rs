@@ -1,6 +1,7 @@
 //! The mirror's rules, one by one: what it asks for in the situations that the
 //! design names.
 
+mod ahead;
 mod bad_sectors;
 mod bench;
 mod converging;

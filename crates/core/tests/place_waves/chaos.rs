@@ -186,8 +186,14 @@ impl World {
     }
 
     fn passing(&mut self) -> Option<Fault> {
-        let faults = [Fault::Passing, Fault::Lasting, Fault::Source, Fault::Away];
-        let fault = faults[self.random.below(4) as usize];
+        let faults = [
+            Fault::Passing,
+            Fault::Lasting,
+            Fault::Source,
+            Fault::Away,
+            Fault::Unrecorded,
+        ];
+        let fault = faults[self.random.below(faults.len() as u64) as usize];
         (!self.peace && self.random.one_in(8)).then_some(fault)
     }
 

@@ -133,7 +133,7 @@ pub(crate) fn check(
     let (mut begun, mut stopped, mut wakes) = (Vec::new(), Vec::new(), starts(run));
     if let Some(at) = expected {
         let (one, task) = (&setup.moves[at], run.tasks()[at]);
-        let held = [one.from, task.to].map(|end| run.held_until(end));
+        let held = [one.from, task.to, run.records()].map(|end| run.held_until(end));
         let held = held.into_iter().flatten().max().unwrap_or_default();
         let waited = task.stage == Stage::Waiting || told.begun.contains(&at);
         let may_begin = waited && task.not_before.max(held) <= now;
@@ -151,7 +151,7 @@ pub(crate) fn check(
             continue;
         }
         let waited = task.stage == Stage::Waiting || told.begun.contains(&at);
-        let held = [one.from, task.to].map(|end| run.held_until(end));
+        let held = [one.from, task.to, run.records()].map(|end| run.held_until(end));
         let held = held.into_iter().flatten().max().unwrap_or_default();
         let not_before = match task.stage {
             Stage::Stalled(_) => task.not_before,

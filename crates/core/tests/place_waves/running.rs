@@ -159,6 +159,31 @@ fn what_cannot_begin_as_a_datastore_is_away_waits_and_then_goes_elsewhere() {
 }
 
 #[test]
+fn while_nothing_can_be_recorded_no_move_begins_and_no_datastore_is_left_alone() {
+    let mut one = wide(vec![lasting(60, 1), lasting(50, 1)]);
+    one.at_once = Some(1);
+    let mut run = PlanRun::new(one);
+    let mut now = NOW;
+    assert_eq!(run.step(now, Event::Tick), [start(0, 1)]);
+    while now.since(NOW) < Nanos::from_secs(3000) {
+        let actions = run.step(now, Event::Refused(0, Fault::Unrecorded));
+        let [Action::Wake(at)] = actions[..] else { panic!("{actions:?}") };
+        assert!([0, 1].iter().all(|at| run.waits_for_records(*at, now)));
+        now = at;
+        assert_eq!(run.step(now, Event::Tick), [start(0, 1)]);
+    }
+    // In a pause it does not begin.
+    let told = run.step(now, Event::Refused(0, Fault::Unrecorded));
+    let [Action::Wake(at)] = told[..] else { panic!("{told:?}") };
+    run.step(now, Event::Wish(Wish::Pause));
+    assert_eq!(run.step(at, Event::Tick), []);
+    assert_eq!(run.step(at, Event::Wish(Wish::Run)), [start(0, 1)]);
+    assert_eq!(run.closed(), [None, None, None]);
+    run.step(at, Event::Began(0));
+    assert_eq!(stage(&run, 0), Stage::Running);
+}
+
+#[test]
 fn a_destination_that_is_full_is_left_alone_and_its_moves_go_elsewhere() {
     let mut one = wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]);
     one.at_once = Some(1);

@@ -16,15 +16,15 @@ const SHOWN: Nanos = Nanos::from_secs(24 * 3600);
 pub(super) struct Failures {
     count: u64,
     last: Option<(Nanos, Errno)>,
-    /// The disk has left the image that has failed them.
-    has_moved: bool,
+    /// How many images the disk has left since the last, with the one that has failed them.
+    moves_since: u32,
 }
 
 impl Failures {
     /// A request has failed.
     pub(super) fn add(&mut self, now: Nanos, op: &ImageOp, errno: Errno) {
         if matches!(op, ImageOp::Write { .. } | ImageOp::Zero { .. }) {
-            if std::mem::take(&mut self.has_moved) {
+            if std::mem::take(&mut self.moves_since) > 0 {
                 self.count = 0;
             }
             self.count += 1;
@@ -34,14 +34,14 @@ impl Failures {
 
     /// The disk has another image, which has failed nothing yet.
     pub(super) fn moved(&mut self) {
-        self.has_moved = true;
+        self.moves_since = self.moves_since.saturating_add(1);
     }
 
     /// What somebody should look at.
     pub(super) fn trouble(&self, now: Nanos) -> Option<Trouble> {
         let (at, Errno(errno)) = self.last.filter(|(at, _)| now.since(*at) < SHOWN)?;
-        let Failures { count, has_moved, .. } = *self;
-        let kind = TroubleKind::FailsWrites { count, errno, has_moved };
+        let Failures { count, moves_since, .. } = *self;
+        let kind = TroubleKind::FailsWrites { count, errno, moves_since };
         Some(Trouble { kind, age: now.since(at).into() })
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         failures.add(Nanos(5), &zero, Errno(libc::EPERM));
         let shown = failures.trouble(Nanos(7)).map(|trouble| (trouble.kind, trouble.age));
         let kind =
-            TroubleKind::FailsWrites { count: 2, errno: libc::EPERM, has_moved: false };
+            TroubleKind::FailsWrites { count: 2, errno: libc::EPERM, moves_since: 0 };
         assert_eq!(shown, Some((kind, std::time::Duration::from_nanos(2))));
         assert_eq!(failures.trouble(Nanos(5).plus(SHOWN)), None);
     }
@@ -75,15 +75,17 @@ mod tests {
         failures.add(Nanos(1), &zero, Errno(libc::EIO));
         failures.add(Nanos(2), &zero, Errno(libc::ENOSPC));
         let kind = |failures: &Failures| failures.trouble(Nanos(3)).map(|it| it.kind);
-        let fails = |count, errno, has_moved| TroubleKind::FailsWrites {
+        let fails = |count, errno, moves_since| TroubleKind::FailsWrites {
             count,
             errno,
-            has_moved,
+            moves_since,
         };
-        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, false)));
+        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, 0)));
         failures.moved();
-        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, true)));
+        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, 1)));
+        failures.moved();
+        assert_eq!(kind(&failures), Some(fails(2, libc::ENOSPC, 2)));
         failures.add(Nanos(3), &zero, Errno(libc::EIO));
-        assert_eq!(kind(&failures), Some(fails(1, libc::EIO, false)));
+        assert_eq!(kind(&failures), Some(fails(1, libc::EIO, 0)));
     }
 }

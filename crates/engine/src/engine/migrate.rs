@@ -20,7 +20,7 @@ use crate::disk::{Migrates, Placed};
 use crate::image::{self, HeldFile, Image, ImageSpec, OpenError, Opened};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
-    MirrorDriver, Start,
+    MirrorDriver, SourceLook, Start,
 };
 use crate::origin;
 
@@ -132,6 +132,25 @@ impl Engine {
             core.notes_what_is_owed(cx.now);
             driver.come_back(core, cx, placed, &found);
         })
+    }
+
+    /// What others have done to a migration's source since it was looked at last, or since the
+    /// migration began. If they have written to it, both sides are compared. Blocks.
+    pub fn look_at_source(
+        &self,
+        id: MigrationId,
+        source: &ImageSpec,
+    ) -> Result<SourceLook, MigrateError> {
+        let found = found(source);
+        self.on_driver(id, move |driver, core, cx| {
+            driver.look_at_source(core, cx, &found)
+        })
+    }
+
+    /// While a migration stood still, others may have written to an image where nobody sees it:
+    /// what was compared until then is compared again.
+    pub fn compare_again(&self, id: MigrationId) -> Result<(), MigrateError> {
+        self.tell(id, Message::Unwatched)
     }
 
     /// Pauses, resumes, cancels or limits a migration.

@@ -22,7 +22,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::account::{AccountSpec, Keep};
 use crate::classes::Classes;
@@ -36,7 +36,7 @@ use crate::io::{self, IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::Mailbox;
 use crate::qos;
-use crate::reactor::{Reactor, Shared, TurnedAway};
+use crate::reactor::{self, Reactor, Shared, TurnedAway};
 use sterna_core::DiskId;
 
 use accounts::Accounts;
@@ -44,6 +44,11 @@ pub use error::EngineError;
 pub use migrate::MigrateError;
 use migrations::Migrations;
 pub use watching::WatchedReads;
+
+/// How long [`Engine::stop`] takes at most, whatever hangs: the reactors wait for their disks, and
+/// then for what the kernel still works on; the servers of virtual machines wait as long as the
+/// reactors, and beside them.
+pub const STOPS_WITHIN: Duration = reactor::LINGER.saturating_add(io::LINGER);
 
 /// Reactors where the configuration does not say: more are of use only to
 /// devices that no single machine's guests keep busy.
@@ -399,12 +404,13 @@ impl Inner {
         let servers =
             self.servers.lock().map(|mut servers| std::mem::take(&mut *servers));
         let servers = servers.unwrap_or_default();
-        // All at once, so that they wait for what is under way at the same time.
+        // All at once, so that they wait for what is under way at the same time: what hangs
+        // of one must not take the time that others need for their last flush.
         servers.values().flatten().for_each(Server::end);
-        drop(servers);
         for mailbox in &self.shared.mailboxes {
             mailbox.post(Reactor::stop);
         }
+        drop(servers);
         let threads =
             self.threads.lock().map(|mut threads| std::mem::take(&mut *threads));
         for thread in threads.unwrap_or_default() {

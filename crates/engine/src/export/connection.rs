@@ -27,7 +27,7 @@ use super::ahead::{Ahead, Pending};
 use super::commands::{Coming, Commands, HangUp};
 use super::memory::Refusal;
 use super::receive::{Input, Phase, Progress};
-use super::{COPY_MAX, IN_FLIGHT_MAX, STALL};
+use super::{COPY_MAX, IN_FLIGHT_MAX};
 
 /// Tags of a connection's operations.
 const RECEIVE: u32 = 0;
@@ -55,10 +55,15 @@ pub(crate) struct Connection {
     state: State,
     /// It has closed, and its disk has not been told.
     left: bool,
-    /// When the client last moved a byte.
-    moved: Nanos,
     /// How the payload comes that it has announced.
     progress: Progress,
+    /// The payload stands still because there is no room for more of it.
+    held_up: bool,
+    /// How its client takes the replies, and when what is being sent was begun.
+    sent: Progress,
+    sends_since: Nanos,
+    /// When the last that was sent had gone.
+    send_ended: Nanos,
     /// The reactor has it on its list for this iteration.
     pub(crate) listed: bool,
     /// The reactor has it in the line for memory.
@@ -100,8 +105,11 @@ impl Connection {
             receiving: false,
             state: State::Open,
             left: false,
-            moved: cx.now,
             progress: Progress::anew(cx.now),
+            held_up: false,
+            sent: Progress::anew(cx.now),
+            sends_since: cx.now,
+            send_ended: cx.now,
             listed: false,
             waits_for_memory: false,
             waits_for_portion: false,
@@ -123,9 +131,10 @@ impl Connection {
                     self.ahead.come_anew(cx.now);
                 }
                 self.commands.sent(message);
-                self.moved = cx.now;
-                if result.is_err() {
-                    self.close();
+                self.send_ended = cx.now;
+                match result {
+                    Ok(len) => self.sent.came(cx.now, len as usize),
+                    Err(_) => self.close(),
                 }
             }
             Op::Recv { .. } => {
@@ -134,10 +143,8 @@ impl Connection {
                     Ok(0) if self.is_deserted() => self.close(),
                     Ok(0) => self.finish(),
                     Ok(len) => {
-                        self.moved = cx.now;
-                        match self.phase {
-                            Phase::Payload(_) => self.progress.came(cx.now, len as usize),
-                            _ => self.progress = Progress::anew(cx.now),
+                        if let Phase::Payload(_) = self.phase {
+                            self.progress.came(cx.now, len as usize);
                         }
                         self.received(cx, disk, token.tag, len as usize);
                     }
@@ -285,7 +292,10 @@ impl Connection {
     fn begin(&mut self, cx: &mut Cx, disk: &mut Disk, pending: Pending) -> bool {
         match self.commands.start(cx, disk, &pending) {
             Ok(Coming::Command) => {}
-            Ok(Coming::Payload(key)) => self.phase = Phase::Payload(key),
+            Ok(Coming::Payload(key)) => {
+                self.phase = Phase::Payload(key);
+                self.progress = Progress::anew(cx.now);
+            }
             Ok(Coming::Nothing) => self.finish(),
             Err(refusal) => {
                 self.ahead.refused(cx.now, pending, refusal);
@@ -323,8 +333,15 @@ impl Connection {
     /// The end of an iteration: sends what has gathered and receives what it can use.
     pub(crate) fn flush(&mut self, cx: &mut Cx) {
         if self.state != State::Closed {
-            let token = self.token(SEND);
+            let (token, was_sending) = (self.token(SEND), self.commands.is_sending());
             self.commands.flush(cx, &self.fd, token);
+            if !was_sending && self.commands.is_sending() {
+                self.sends_since = cx.now;
+                if self.send_ended < cx.now {
+                    // There was nothing to take.
+                    self.sent = Progress::anew(cx.now);
+                }
+            }
         }
         if self.state == State::Finishing
             && self.ahead.is_empty()
@@ -344,13 +361,20 @@ impl Connection {
             // Something is left that cannot be used now: more would not help.
             Phase::Head if self.input.head().is_some() => return,
             Phase::Payload(key) => match self.commands.target(*key) {
-                None => return,
+                None => {
+                    self.held_up = true;
+                    return;
+                }
                 Some(target) if target.len() > COPY_MAX => (RECEIVE_PAYLOAD, target),
                 Some(_) => (RECEIVE, self.input.room()),
             },
             _ => (RECEIVE, self.input.room()),
         };
         self.receiving = true;
+        if std::mem::take(&mut self.held_up) {
+            // Its client was not to blame.
+            self.progress = Progress::anew(cx.now);
+        }
         let token = self.token(tag);
         cx.io.submit(token, Op::Recv { fd: self.fd.clone(), buf });
     }
@@ -419,7 +443,7 @@ impl Connection {
     /// Whether it waits for nothing but that its client takes replies.
     fn awaits_client(&self, now: Nanos) -> bool {
         let is_left_alone =
-            self.commands.is_sending() && now.since(self.moved) > UNREAD_FROM;
+            self.commands.is_sending() && now.since(self.sends_since) > UNREAD_FROM;
         is_left_alone && !self.commands.are_at_the_disk()
     }
 
@@ -434,15 +458,14 @@ impl Connection {
     /// Since when its client has read nothing of the replies that it is sent, if it does not.
     pub(crate) fn unread_since(&self, now: Nanos) -> Option<Nanos> {
         let is_unread = self.awaits_client(now) && !self.is_closed();
-        is_unread.then_some(self.moved)
+        is_unread.then_some(self.sent.since())
     }
 
     /// Whether it keeps memory from others although it could give it back.
     pub(crate) fn stalls(&self, now: Nanos) -> bool {
-        let is_left_alone = now.since(self.moved) > STALL;
         let waits_for_payload = self.receiving && matches!(self.phase, Phase::Payload(_));
         let stalls = waits_for_payload && self.progress.stalls(now)
-            || self.commands.is_sending() && is_left_alone;
+            || self.commands.is_sending() && self.sent.stalls(now);
         self.holds_memory() && stalls
     }
 

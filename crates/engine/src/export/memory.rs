@@ -6,10 +6,13 @@
 //! the budget, `n` busy ones settle at `2/(2n+1)` each, and even one that never
 //! gives anything back leaves a third to the others.
 //!
+//! The same holds for the connections of one disk together: a guest that opens many of them,
+//! and takes none of its replies, leaves a third to the others, too.
+//!
 //! When memory is that short, a command of a connection that holds nothing makes do with
-//! two small buffers, a sixteenth of what is free or less (`small`). So it takes many
-//! connections that give nothing back to leave nothing for one command more; and then
-//! the clock runs out for them (`STALL`).
+//! two small buffers, a sixteenth of what is free or less (`small`); a page each, if its disk
+//! has its share. So it takes many connections that give nothing back to leave nothing for
+//! one command more; and then the clock runs out for them (`STALL`).
 //!
 //! Who is refused stands in line. While the first in line holds nothing, all
 //! that becomes free is kept for it (`Pool::reserved`).
@@ -148,7 +151,8 @@ impl Account {
         if self.held > 0 {
             return None;
         }
-        let each = small(pool.free());
+        let has_its_share = self.holds.lent() > SHARE * pool.free();
+        let each = if has_its_share { UNIT } else { small(pool.free()) };
         if len <= each {
             return self.take_lanes(pool, len, 1, true);
         }
@@ -164,13 +168,15 @@ impl Account {
     ) -> Option<(Lanes, usize)> {
         let cost = Pool::cost(each).checked_mul(count)?;
         let free = pool.free().checked_sub(cost)?;
-        if !whatever_is_free && self.held + cost > SHARE * free {
+        let most = self.held.max(self.holds.lent()) + cost;
+        if !whatever_is_free && most > SHARE * free {
             return None;
         }
         let first = pool.get(each)?;
         let second = if count > 1 { Some(pool.get(each)?) } else { None };
         self.held += cost;
         self.holds.take(cost);
+        self.holds.lend(cost);
         Some(([Some(first), second], cost))
     }
 
@@ -184,6 +190,13 @@ impl Account {
     pub(super) fn give(&mut self, cost: usize) {
         debug_assert!(cost <= self.held);
         self.held = self.held.saturating_sub(cost);
+        self.holds.give_back(cost);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.holds.give_back(self.held);
     }
 }
 

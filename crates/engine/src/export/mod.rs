@@ -26,7 +26,7 @@
 //! disk operation, which ends; an admission, which comes, though where a class is held
 //! to a rate it may come late, so that less is lent for it; a client that sends
 //! the rest of its payload; a client that takes its replies. The last two end as
-//! well, because a client that has taken nothing, or sent hardly anything, for `STALL` while
+//! well, because a client that has taken or sent hardly anything for `STALL` while
 //! someone waits for memory is disconnected. A long read whose reply must be in one part owns the
 //! connection's output until it is done, and has its own two buffers to get it
 //! done with; it needs none of the answers that wait behind it. The line is

@@ -7,8 +7,9 @@ use crate::buffer::{Buf, Pool, Slice};
 
 use super::{RECEIVE_MAX, RECEIVE_MIN, STALL};
 
-/// A client that sends a payload sends at least so much of it in [`STALL`]: 2 KiB a second, less
-/// than any network that disks are used over. A byte now and then is no progress.
+/// A client that sends a payload sends at least so much of it in [`STALL`], and one that takes
+/// replies takes so much: 2 KiB a second, less than any network that disks are used over. A byte
+/// now and then is no progress.
 const PROGRESS: usize = 64 << 10;
 
 /// What has been received and not yet been used.
@@ -28,7 +29,7 @@ pub(super) enum Phase {
     Skip { left: usize, reply: sterna_nbd::reply::ErrorHead },
 }
 
-/// How a payload comes that a client has announced.
+/// How a payload comes that a client has announced, or how replies go.
 pub(super) struct Progress {
     /// When it began, or had last brought [`PROGRESS`].
     mark: Nanos,
@@ -48,6 +49,11 @@ impl Progress {
         if self.bytes >= PROGRESS {
             *self = Progress::anew(now);
         }
+    }
+
+    /// Since when it has not come that far.
+    pub(super) fn since(&self) -> Nanos {
+        self.mark
     }
 
     /// Whether it comes too slowly for others to wait for the memory that it takes.

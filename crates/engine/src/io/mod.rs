@@ -274,7 +274,7 @@ impl Op {
 
 /// How long the end of an `Io` waits for what is under way. Whoever ends one has waited
 /// for its disks before: what is left by then hangs.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// An operation that is done.
 pub(crate) struct Completion {

@@ -18,6 +18,7 @@ use crate::boot::BootId;
 use crate::image::{Budget, ImageSpec};
 use sterna_core::DiskId;
 
+pub use driver::SourceLook;
 pub(crate) use driver::{Message, MirrorDriver};
 pub use map::{MapError, MapFile, MapKey};
 
@@ -56,6 +57,8 @@ pub struct Options {
     pub reads_zero: bool,
     /// Sectors of the source that cannot be read are left behind.
     pub skip_bad: bool,
+    /// Bytes that the source has allocated; none if it cannot say.
+    pub allocated: Option<u64>,
 }
 
 /// A migration to be started.

@@ -1,12 +1,13 @@
 //! What letters to a reactor do: disks come and go, and the reactor ends.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use super::{MAILBOX, Reactor};
 use crate::account::Keep;
 use crate::directory::Place;
 use crate::disk::{Disk, Placed};
+use crate::export::vhost::Devices;
 use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
 use crate::stats::DiskWindow;
@@ -166,9 +167,14 @@ impl Reactor {
         }
     }
 
-    /// Ends the reactor: no new connections, all disks detached.
+    /// Ends the reactor: no new connections, no more requests of devices (whose servers are
+    /// ending), all disks detached.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
+        for key in self.devices.keys() {
+            let (nobody, _) = mpsc::channel();
+            self.remove_device(key, nobody);
+        }
         for key in self.listeners.keys() {
             self.listeners.remove(key);
             self.cx.io.cancel(Token { owner: Owner::Listener(key), tag: 0 });

@@ -47,9 +47,9 @@ pub(crate) use shared::{Shared, TurnedAway};
 /// so that one that is set again and again cannot keep the kernel from being asked.
 const FIRES_MAX: usize = 1024;
 
-/// How long the end of a reactor waits for its disks' operations. Nobody has been told
-/// that what takes longer is done.
-const LINGER: Duration = Duration::from_secs(6);
+/// How long the end of a reactor waits for its disks' operations and their last flush
+/// (`image::LEAVE_WITHIN`). Nobody has been told that what takes longer is done.
+pub(crate) const LINGER: Duration = Duration::from_secs(6);
 
 /// Tags of the reactor's own operations and timers.
 const MAILBOX: u32 = 0;

@@ -100,6 +100,7 @@ impl Driver {
             total,
             synced: total.saturating_sub(left),
             copied: self.done,
+            to_copy: left,
             rate,
             eta_s: (rate > 0.0).then(|| left as f64 / rate),
             ..Progress::default()

@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
-use sterna_core::place::waves::{AWAY_MOST, Event, Fault, Refusal};
+use sterna_core::place::waves::{Event, Fault, Refusal};
 use sterna_core::{Bytes, DiskId};
-use sterna_moves::old_copy;
+use sterna_moves::{NotStarted, old_copy};
 use sterna_os::lock;
 use sterna_state::{DiskRecord, MigrationRecord, Step};
 use sterna_storage::Space;
@@ -30,8 +29,6 @@ struct Begin {
     space: f64,
     /// The last migration there was before: its own has a higher number.
     seen: u64,
-    /// It has failed before for something that may pass.
-    is_again: bool,
     request: StartMigration,
 }
 
@@ -47,7 +44,6 @@ impl State {
             needs: one.design.needs,
             space: design.space,
             seen: one.course.seen,
-            is_again: one.course.tries > 0,
             request: StartMigration {
                 disk: one.design.name.clone(),
                 to: design.ends[to].name.clone(),
@@ -74,7 +70,6 @@ impl Planner {
         let begin = lock(&live.state).begin(at, to);
         let (planner, known) = (self.clone(), live.clone());
         let run = move || {
-            planner.wait_for_room(&begin, &known);
             let heard = planner.try_to_begin(&begin);
             lock(&known.inbox).push(heard);
             planner.plans.waker.wake();
@@ -84,20 +79,6 @@ impl Planner {
             let problem = Some(format!("cannot start a thread for a migration: {error}"));
             let refused = Heard::of(Event::Refused(at, Fault::Passing));
             lock(&live.inbox).push(Heard { problem, ..refused });
-        }
-    }
-
-    /// Waits until a move that has failed can be recorded if it begins, as for a datastore that
-    /// is away; unless the plan is given up, or the daemon ends.
-    fn wait_for_room(&self, begin: &Begin, live: &Live) {
-        let until = Instant::now() + Duration::from(AWAY_MOST);
-        let is_wanted = || !*live.given_up.borrow() && !self.storage.is_ending();
-        while begin.is_again
-            && self.cannot_record()
-            && is_wanted()
-            && Instant::now() < until
-        {
-            thread::sleep(LOOK_AGAIN);
         }
     }
 
@@ -114,15 +95,20 @@ impl Planner {
             begin.check(disk)?;
             self.check_fits_still(begin, disk)
         };
-        let error = match self.moves.start_if(&begin.request, may) {
-            Ok(one) => return began(one.id),
-            Err(error) => error,
-        };
+        let NotStarted { error, is_unrecorded } =
+            match self.moves.start_if(&begin.request, may) {
+                Ok(one) => return began(one.id),
+                Err(refused) => refused,
+            };
         if let Some(id) = self.begun_after_all(begin) {
             tracing::warn!(migration = id, %error, "a move has begun despite an error");
             return began(id);
         }
-        let (disk, refusal) = (&begin.request.disk, self.refusal_of(begin, &error));
+        let refusal = match is_unrecorded {
+            true => Refusal::Unrecorded,
+            false => self.refusal_of(begin, &error),
+        };
+        let disk = &begin.request.disk;
         tracing::warn!(disk, ?refusal, %error, "a move did not begin");
         let problem = Some(match refusal.is_final() && !error.hint.is_empty() {
             // Nobody tries it again who would be told then.
@@ -191,8 +177,6 @@ impl Planner {
         let is_served = self.storage.problem_of(begin.disk).is_none();
         match error.code {
             ErrorCode::NoSpace => Refusal::Full,
-            // Neither datastore's fault, and it is over when there is room for records.
-            ErrorCode::Unavailable if self.cannot_record() => Refusal::Busy,
             ErrorCode::Unavailable if self.hangs(&begin.from) => Refusal::SourceAway,
             ErrorCode::Unavailable if is_served && there.look().is_ok() => {
                 Refusal::Unusable
@@ -204,12 +188,6 @@ impl Planner {
             }
             _ => Refusal::Senseless,
         }
-    }
-
-    /// Whether the state directory takes nothing new.
-    fn cannot_record(&self) -> bool {
-        let storage = &self.storage;
-        storage.state_lacks_room().is_some() || storage.state_refuses().is_some()
     }
 
     /// Whether a datastore does not answer, though disks on it may be served.
@@ -264,7 +242,6 @@ mod tests {
             needs: 0,
             space: 0.8,
             seen: 0,
-            is_again: false,
             request: StartMigration {
                 disk: "db".into(),
                 to: "there".into(),

@@ -193,7 +193,8 @@ impl State {
         };
         let waits = matches!(
             heard.event,
-            Event::Refused(_, Fault::Away | Fault::Source) | Event::Stalled(..)
+            Event::Refused(_, Fault::Away | Fault::Source | Fault::Unrecorded)
+                | Event::Stalled(..)
         );
         course.standing = waits.then(|| problem.clone());
         if !waits {

@@ -31,7 +31,12 @@ impl Planner {
         let waits = |at| run.waits_for(at, now);
         let moves = moves.enumerate().map(|(at, (one, done))| {
             let shown = view_move(&record, one, *done);
-            let held = || waits(at).map(|end| waits_for(&record, end));
+            let unrecorded = || {
+                let words = "waits until the state directory takes records again";
+                run.waits_for_records(at, now).then(|| words.to_owned())
+            };
+            let held =
+                || waits(at).map(|end| waits_for(&record, end)).or_else(unrecorded);
             PlannedMove { problem: shown.problem.or_else(held), ..shown }
         });
         let moves = moves.collect();
@@ -154,7 +159,9 @@ fn when_over(
     // What stands still, or is being given up, has no end that could be foreseen.
     let goes = matches!(record.state, PlanState::Planned | PlanState::Running);
     let stands = |(at, task): (usize, &Task)| {
-        matches!(task.stage, Stage::Stalled(_)) || run.waits_for(at, now).is_some()
+        matches!(task.stage, Stage::Stalled(_))
+            || run.waits_for(at, now).is_some()
+            || run.waits_for_records(at, now)
     };
     let waits = run.tasks().iter().enumerate().any(stands);
     if !goes || waits || record.design.estimate.likely_s.is_none() {

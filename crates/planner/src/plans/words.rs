@@ -90,6 +90,8 @@ fn fault(fault: Fault) -> &'static str {
         Fault::Full => "it is full",
         Fault::Destination => "it fails",
         Fault::Away => "it was away for too long",
-        Fault::Source | Fault::Passing | Fault::Lasting => "there is a problem",
+        Fault::Source | Fault::Unrecorded | Fault::Passing | Fault::Lasting => {
+            "there is a problem"
+        }
     }
 }

@@ -141,9 +141,9 @@ impl Planner {
         let id = match self.moves.start_if(&request, |now| check_seen(now, disk, from)) {
             Ok(begun) => begun.id,
             // It may go on though what it is could not be said.
-            Err(error) => match self.storage.store.migration_after(disk.id, last)? {
+            Err(refused) => match self.storage.store.migration_after(disk.id, last)? {
                 Some(it) if goes_on(&it) => it.id,
-                _ => return Err(error),
+                _ => return Err(refused.error),
             },
         };
         let (over, rule) = scene.why(one.why);

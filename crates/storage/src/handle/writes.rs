@@ -56,7 +56,7 @@ impl DatastoreHandle {
     /// What is wrong with a datastore that has not answered a write in time, if that is so
     /// still.
     pub(super) fn takes_no_writes(&self) -> Option<String> {
-        let span = self.writes.open_for().filter(|span| *span >= WRITE)?;
+        let span = self.writes.overdue_for()?;
         Some(format!("it does not answer writes (for {} s by now)", span.as_secs()))
     }
 

@@ -66,6 +66,11 @@ impl Watched {
         }
     }
 
+    /// Whether it is a device.
+    pub fn is_device(&self) -> bool {
+        self.is_device
+    }
+
     /// Takes in what the kernel has to say.
     fn hear(&self, done: &mut Done) {
         let mut room = [MaybeUninit::uninit(); ROOM];

@@ -183,7 +183,11 @@ fn add_progress(pairs: &mut Pairs, progress: &Progress, state: MigrationState) {
     if progress.late_regions > 0 {
         pairs.add("behind", count(progress.late_regions, "region"));
     }
-    pairs.maybe("left", progress.eta_s.map(span));
+    let left = bytes(progress.to_copy + progress.to_compare);
+    pairs.maybe(
+        "left",
+        progress.eta_s.map(|eta| format!("{}, {left} of work", span(eta))),
+    );
     if progress.undone > 0 {
         pairs.add("switch-over", format!("{} times undone", progress.undone));
     }

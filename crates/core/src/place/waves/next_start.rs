@@ -75,7 +75,7 @@ impl PlanRun {
     /// When a move that waits, or stands still, may be tried.
     fn not_before(&self, at: usize) -> Option<Nanos> {
         let (one, task) = (&self.setup.moves[at], &self.tasks[at]);
-        let held = || [one.from, task.to].map(|end| self.held_until(end));
+        let held = || [one.from, task.to, self.records()].map(|it| self.held_until(it));
         match task.stage {
             Stage::Waiting => {
                 let held = held().into_iter().flatten().max().unwrap_or_default();
@@ -93,8 +93,8 @@ impl PlanRun {
             let times = moves.filter_map(|at| self.not_before(at));
             times.filter(|it| *it > now).min()
         };
-        // Where a datastore is waited for, any move may wait for it.
-        if (0..self.setup.ends.len()).any(is_held) {
+        // Where a datastore is waited for, or records are, any move may wait for that.
+        if (0..=self.records()).any(is_held) {
             return first(&mut (0..self.tasks().len()));
         }
         first(&mut self.queue.tried.union(&self.queue.stalled).copied())

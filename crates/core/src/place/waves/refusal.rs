@@ -19,6 +19,8 @@ pub enum Refusal {
     DestinationAway,
     /// The datastore that the disk leaves does not answer.
     SourceAway,
+    /// The state directory takes nothing new, which is neither datastore's fault.
+    Unrecorded,
     /// The disk is not served, or something else has to do with it, or with the destination.
     Busy,
 }
@@ -32,6 +34,7 @@ impl Refusal {
             Refusal::Closed | Refusal::Unusable => Fault::Destination,
             Refusal::DestinationAway => Fault::Away,
             Refusal::SourceAway => Fault::Source,
+            Refusal::Unrecorded => Fault::Unrecorded,
             Refusal::Busy => Fault::Passing,
         }
     }
@@ -56,6 +59,7 @@ mod tests {
             Refusal::Unusable,
             Refusal::DestinationAway,
             Refusal::SourceAway,
+            Refusal::Unrecorded,
             Refusal::Busy,
         ] {
             assert!(!refusal.is_final(), "{refusal:?}");

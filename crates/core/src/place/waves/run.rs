@@ -38,7 +38,7 @@ pub struct PlanRun {
     pub(super) setup: Setup,
     pub(super) tasks: Tasks,
     pub(super) closed: Vec<Option<Fault>>,
-    /// By datastore: what is wrong with it for a while.
+    /// By datastore: what is wrong with it for a while. The last one is that of the records.
     pub(super) troubles: Vec<Option<Trouble>>,
     pub(super) queue: Queue,
     pub(super) workloads: Vec<Workload>,
@@ -61,7 +61,7 @@ impl PlanRun {
 
     fn of(setup: Setup, progress: Progress) -> PlanRun {
         let Progress { tasks, workloads, closed, wish } = progress;
-        let troubles = vec![None; setup.ends.len()];
+        let troubles = vec![None; setup.ends.len() + 1];
         let queue = Queue::new(&setup, &tasks, &workloads);
         PlanRun {
             tasks: Tasks::new(tasks),
@@ -241,7 +241,7 @@ impl PlanRun {
             Fault::Lasting | Fault::Source => {
                 self.tasks[at].stage = Stage::Failed(fault);
             }
-            Fault::Passing => {
+            Fault::Unrecorded | Fault::Passing => {
                 let task = &mut self.tasks[at];
                 task.tries += 1;
                 task.stage = match task.tries {

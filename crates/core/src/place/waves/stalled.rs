@@ -6,6 +6,7 @@
 //!
 //! - A datastore that is away makes its moves wait, those that were to begin there, too.
 //!   It is given up after [`AWAY_MOST`]; being there for [`STEADY`], it was back.
+//! - While nothing can be recorded, no move begins, and what may begin waits just as long.
 //! - A destination that is full is left alone at once, and its moves go elsewhere; one for
 //!   which nowhere else is room waits for room, just as long.
 //! - What may pass, and a destination that fails, is tried [`TRIES`] times. What has gone
@@ -68,6 +69,7 @@ impl PlanRun {
                 let only = self.other_place(at).is_none();
                 only.then(|| self.wait_for(to, now)).flatten()
             }
+            Fault::Unrecorded => self.wait_for(self.records(), now),
             Fault::Passing => self.back_off(at, now),
             Fault::Destination => {
                 let again = self.back_off(at, now);
@@ -91,6 +93,7 @@ impl PlanRun {
         let again = match fault {
             Fault::Away if self.closed[to].is_none() => self.wait_for(to, now),
             Fault::Source => self.wait_for(from, now),
+            Fault::Unrecorded => self.wait_for(self.records(), now),
             _ => None,
         };
         match again.filter(|_| !self.is_given_up_as_a_whole()) {
@@ -130,9 +133,20 @@ impl PlanRun {
         ends.into_iter().find(|end| task.stage == Stage::Waiting && is_held(end))
     }
 
-    /// Until when nothing begins at a datastore.
+    /// Whether a move that waits to begin waits until moves can be recorded again.
+    pub fn waits_for_records(&self, at: usize, now: Nanos) -> bool {
+        let held = self.held_until(self.records());
+        self.tasks[at].stage == Stage::Waiting && held.is_some_and(|it| it > now)
+    }
+
+    /// Until when nothing begins at a datastore, or nothing at all ([`PlanRun::records`]).
     pub fn held_until(&self, end: usize) -> Option<Nanos> {
         self.troubles[end].map(|trouble| trouble.again)
+    }
+
+    /// The place of the records among the datastores, behind the last of them.
+    pub fn records(&self) -> usize {
+        self.setup.ends.len()
     }
 
     /// When a datastore that is away is tried again; nothing if it has been for too long.

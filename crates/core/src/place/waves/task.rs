@@ -13,6 +13,8 @@ pub enum Fault {
     Away,
     /// The datastore that the disk leaves cannot be read, or is away.
     Source,
+    /// Nothing new can be recorded: no move of the plan begins until that is over.
+    Unrecorded,
     /// Something that may pass.
     Passing,
     /// Something that will not: the disk is gone, or somebody has cancelled the move.

@@ -75,7 +75,8 @@ impl World {
     fn check_map(&self) {
         let (map, images) = (self.mirror.map(), &self.images);
         let meddled = self.overwritten_in_pause || self.setup.mistake.is_some();
-        if self.setup.lies > 0 || meddled {
+        // What nobody has seen the comparison finds.
+        if self.setup.lies > 0 || self.setup.unwatched || meddled {
             return;
         }
         for block in 0..self.setup.blocks {

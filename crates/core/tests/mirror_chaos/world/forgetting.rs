@@ -6,7 +6,9 @@
 //! too: what the guest was answered and has not flushed is as it was before.
 
 use sterna_core::durability::Loss;
-use sterna_core::mirror::{Control, Doubt, Event, JobId, Phase, Side as Image};
+use sterna_core::mirror::{
+    Control, Doubt, Event, JobId, Phase, Side as Image, Suspicion,
+};
 
 use super::World;
 use super::foreign::OVERWRITTEN;
@@ -100,6 +102,12 @@ impl World {
         }
         // The daemon asks for it before the mirror goes on.
         let forgotten = self.setup.mistake == Some(Mistake::WritesWhilePausedForgotten);
+        if self.setup.unwatched && paused {
+            self.overwritten_in_pause = false;
+            if self.setup.mistake != Some(Mistake::UnwatchedPauseBelieved) {
+                self.tell(Event::Unwatched);
+            }
+        }
         if std::mem::take(&mut self.overwritten_in_pause) && !forgotten {
             self.tell(Event::Doubted(Doubt::Everything));
         }
@@ -107,14 +115,27 @@ impl World {
         self.tell(Event::Control(Control::Resume));
     }
 
-    /// The migration stands still, and somebody writes to the copy.
+    /// The migration stands still, and somebody writes to the copy, or to the source.
     pub(super) fn others_write_while_paused(&mut self) {
+        if self.operations.is_empty() && self.random.one_in(2) {
+            return self.others_write_to_source_while_paused();
+        }
         let ours = self.operations.iter().any(|o| o.effect.leads_to_writes());
         if !ours {
             // What falls among our own writes is found by another look: a copy that was
             // being read when the migration was paused is still written.
             self.overwrite_destination();
             self.overwritten_in_pause = true;
+        }
+    }
+
+    /// The guest is off, so nothing is under way: a backup is put in the image's place. The
+    /// daemon looks before the guest writes again.
+    fn others_write_to_source_while_paused(&mut self) {
+        self.overwrite_source();
+        if self.setup.mistake != Some(Mistake::SourceWritesWhilePausedUnseen) {
+            let written = Suspicion::Written(Image::Source);
+            self.tell(Event::Doubted(written.doubt()));
         }
     }
 
@@ -137,13 +158,17 @@ impl World {
         if self.random.one_in(2) {
             self.overwrite_destination();
         } else {
-            self.others_change(Image::Source);
-            for _ in 0..OVERWRITTEN {
-                let block = self.random.below(self.setup.blocks);
-                let value = self.guest.is_overwritten(self.clock, block);
-                self.images.write(Side::Source, block as usize, value);
-                self.images.acknowledged(block);
-            }
+            self.overwrite_source();
+        }
+    }
+
+    fn overwrite_source(&mut self) {
+        self.others_change(Image::Source);
+        for _ in 0..OVERWRITTEN {
+            let block = self.random.below(self.setup.blocks);
+            let value = self.guest.is_overwritten(self.clock, block);
+            self.images.write(Side::Source, block as usize, value);
+            self.images.acknowledged(block);
         }
     }
 

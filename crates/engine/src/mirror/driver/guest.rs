@@ -19,13 +19,20 @@ use crate::mirror::translate::{describe, number};
 /// What is known of a guest's request that has been told to the mirror.
 pub(super) struct Told {
     id: RequestId,
-    is_flush: bool,
+    kind: RequestKind,
     /// Its connection uses the buffer again as soon as the disk lets go of it.
     reused: bool,
     /// The loan pool keeps it until there is memory for it.
     postponed: bool,
     /// The source's answer, until the mirror says that the guest may have it.
     result: Option<ImageResult>,
+}
+
+impl Told {
+    /// Whether it changes the disk.
+    pub(super) fn is_write(&self) -> bool {
+        self.kind == RequestKind::Write
+    }
 }
 
 impl MirrorDriver {
@@ -45,8 +52,10 @@ impl MirrorDriver {
         self.count = self.count.wrapping_add(1);
         let id = RequestId(u64::from(self.count) << 32 | u64::from(number));
         let reused = matches!(op, ImageOp::Write { buf, .. } if !buf.is_unique());
-        let is_flush = kind == RequestKind::Flush;
-        let told = Told { id, is_flush, reused, postponed: false, result: None };
+        let told = Told { id, kind, reused, postponed: false, result: None };
+        if told.is_write() {
+            self.source_file.is_written();
+        }
         self.told.insert(number, told);
         Some(Request { id, kind, range })
     }
@@ -150,8 +159,12 @@ impl MirrorDriver {
             return;
         };
         let id = told.id;
+        if told.is_write() {
+            self.source_file.is_written();
+        }
         // Where no flush is acknowledged any more, one that succeeds says nothing to clients.
-        let ok = result.is_ok() && (!told.is_flush || core.acknowledges_flushes());
+        let ok = result.is_ok()
+            && (told.kind != RequestKind::Flush || core.acknowledges_flushes());
         told.result = Some(result);
         self.tell(core, cx, Event::SourceDone { id, ok });
     }

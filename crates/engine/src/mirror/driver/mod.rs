@@ -18,6 +18,7 @@
 
 mod away;
 mod guest;
+mod source;
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -44,6 +45,8 @@ use crate::slab::Slab;
 use crate::timer::Alarm;
 use away::Away;
 use guest::Told;
+use source::SourceFile;
+pub use source::SourceLook;
 
 /// What an answer with one of our own tickets belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,8 @@ pub(crate) enum Message {
     Control(Control),
     /// Somebody else has changed the destination.
     Distrust,
+    /// Somebody else may have written to an image unseen while the migration stood still.
+    Unwatched,
     Prepared(Option<Nanos>),
     Sealed(Result<(), Fault>),
     Committed(Commit),
@@ -95,6 +100,7 @@ pub(crate) struct MirrorDriver {
     /// Nothing of ours is at the destination any more, which was given up.
     released: bool,
     away: Away,
+    source_file: SourceFile,
 }
 
 impl MirrorDriver {
@@ -118,6 +124,7 @@ impl MirrorDriver {
             region,
             scan,
             reads_zero: options.reads_zero && !options.write_zeroes,
+            allocated: options.allocated,
             verify: options.verify,
             rate: options.rate,
             allowance: options.allowance,
@@ -126,6 +133,7 @@ impl MirrorDriver {
             ..Config::new(core.size)
         };
         let away = Away::new(map.map().destination());
+        let source_file = SourceFile::new(map.map().source());
         let mirror = Mirror::new_paused(cx.now, config, map, PauseReason::Asked);
         let style = Style {
             write_zeroes: options.write_zeroes,
@@ -152,6 +160,7 @@ impl MirrorDriver {
             ended: None,
             released: false,
             away,
+            source_file,
         };
         driver.adopt(core, cx);
         if !options.paused {
@@ -188,6 +197,7 @@ impl MirrorDriver {
                 let written = Suspicion::Written(mirror::Side::Destination);
                 Event::Doubted(written.doubt())
             }
+            Message::Unwatched => Event::Unwatched,
             Message::Prepared(record) => Event::Prepared(record),
             Message::Sealed(result) => Event::Sealed(result),
             Message::Committed(commit) => Event::Committed(commit),

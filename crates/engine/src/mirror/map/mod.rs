@@ -251,6 +251,11 @@ impl MapFile {
     }
 
     /// What the destination was known by when the map was taken up, or noted since.
+    pub fn source(&self) -> Origin {
+        self.header().places.unwrap_or_default().source
+    }
+
+    /// What the destination is known by.
     pub fn destination(&self) -> Origin {
         self.header().places.unwrap_or_default().destination
     }
