@@ -1,12 +1,14 @@
 //! Raw images as files: made, measured and compared.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::programs;
 use crate::random::Random;
+use crate::wait::{seconds, until};
 
 /// All bytes of a file are this one.
 #[track_caller]
@@ -51,4 +53,18 @@ pub fn identical(a: &str, b: &str) {
 #[track_caller]
 pub fn identical_files(a: &Path, b: &Path) {
     identical(&a.display().to_string(), &b.display().to_string());
+}
+
+/// A file's times say as exactly as this who has written to it, and some more.
+const TELLABLE: Duration = Duration::from_millis(300);
+
+/// Waits until an image has not changed for so long that the daemon tells what is written next
+/// from what was written before.
+#[track_caller]
+pub fn rests(image: &Path) {
+    until("the image to rest", seconds(20), || {
+        let changed = fs::metadata(image).expect("the image is there");
+        let changed = Duration::new(changed.ctime() as u64, changed.ctime_nsec() as u32);
+        (UNIX_EPOCH + changed).elapsed().is_ok_and(|it| it > TELLABLE).then_some(())
+    });
 }

@@ -80,6 +80,12 @@ impl Holds {
         self.all.borrow().reserved.get()
     }
 
+    /// What all on its datastore hold together.
+    #[cfg(test)]
+    pub(crate) fn sum(&self) -> Sum {
+        Rc::clone(&self.all.borrow())
+    }
+
     /// The disk is on another datastore now.
     pub(crate) fn move_to(&self, all: Sum) {
         let old = self.all.replace(all);

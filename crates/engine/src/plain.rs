@@ -22,6 +22,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::place;
+
 /// How the names begin under which files are made. No image's name begins with a dot.
 pub(crate) const FRESH_PREFIX: &str = ".unfinished-";
 
@@ -112,6 +114,8 @@ fn put(
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let directory = directory_of(path)?;
     let (mut file, fresh) = make_in(&directory, mode)?;
+    // A sidecar is written over later: on Btrfs that needs room of a full file system else.
+    let _ = place::keep_in_place(&file);
     let written = file
         .write_all(bytes)
         .and_then(|()| file.sync_all())

@@ -151,6 +151,7 @@ impl Moves {
         let (reason, better) = match (reason, unsealed) {
             (
                 PauseReason::SwitchOverTooLong { .. }
+                | PauseReason::StateStore
                 | PauseReason::Destination(Fault::Lost),
                 Some(why),
             ) => (why.reason, why.better),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sterna_api::Result;
+use sterna_api::{Error, ErrorCode, Result};
 use sterna_core::Nanos;
 use sterna_core::mirror::Fault;
 use sterna_engine::datastore::DatastoreError;
@@ -21,10 +21,14 @@ impl Moves {
     /// the source will be raised above it. Gives how long the commit's record took, if
     /// all of that can be recorded.
     pub(super) fn prepare_switch(&self, job: &Job) -> Option<Nanos> {
+        lock(&job.state).unsealed = None;
         // A fence that was begun and not finished: the source may say more of itself
         // than the store knows, and the destination must outrank it.
         let fenced = self.mark_copy(job, || {
-            self.migration_record(job.id).and_then(|record| self.fence(&record, false))
+            let record = self.migration_record(job.id)?;
+            self.fence(&record, false).inspect_err(|error| {
+                lock(&job.state).unsealed = Some(unfenced(&record, error));
+            })
         });
         let prepared = fenced
             .and_then(|_| self.note_findings(job))
@@ -164,6 +168,23 @@ impl Moves {
         tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)
     }
+}
+
+/// The source cannot be made to outrank the destination: its datastore takes no sidecar, or the
+/// state no record.
+fn unfenced(record: &MigrationRecord, error: &Error) -> Unsealed {
+    let from = &record.from.datastore;
+    let (first, blame) = match (error.code, error.hint.as_str()) {
+        (ErrorCode::NoSpace, _) => {
+            (format!("make room on datastore {from}"), Blame::Source)
+        }
+        (_, "") => {
+            (format!("check datastore {from}, and the state directory"), Blame::Other)
+        }
+        (_, hint) => (hint.to_owned(), Blame::Other),
+    };
+    let better = Some((then_resume(&first, record.id), blame));
+    Unsealed { better, ..Unsealed::because(error.message.clone()) }
 }
 
 /// Whether the place of the destination holds something else.

@@ -128,7 +128,8 @@ pub fn parse_extents(payload: &[u8], requested: u32) -> Result<Vec<Extent>, BadE
             return Err(BadExtents::Empty);
         }
         if sum >= u64::from(requested) {
-            return Err(BadExtents::PastRange);
+            // nbdkit passes on what its plugins say of the bytes behind.
+            break;
         }
         sum += u64::from(len);
         extents.push(Extent { len: u64::from(len), state: Allocation::from_bits(bits) });
@@ -136,15 +137,14 @@ pub fn parse_extents(payload: &[u8], requested: u32) -> Result<Vec<Extent>, BadE
     Ok(merge(u64::from(requested), usize::MAX, extents))
 }
 
-/// Why the extents of a server cannot be used. The connection must be dropped.
+/// Why the extents of a server cannot be used. How long they are is known all the same, so the
+/// connection can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadExtents {
     /// The payload is empty or ends within an extent.
     Length(usize),
     /// An extent has no bytes.
     Empty,
-    /// An extent starts past the requested range.
-    PastRange,
 }
 
 impl std::fmt::Display for BadExtents {
@@ -152,9 +152,6 @@ impl std::fmt::Display for BadExtents {
         match self {
             Self::Length(n) => write!(f, "{n} bytes are no list of extents"),
             Self::Empty => f.write_str("the server reported an extent without bytes"),
-            Self::PastRange => {
-                f.write_str("the server reported an extent past the requested range")
-            }
         }
     }
 }
@@ -221,8 +218,15 @@ mod tests {
         assert_eq!(parse_extents(&[], 9), Err(BadExtents::Length(0)));
         assert_eq!(parse_extents(&[0; 7], 9), Err(BadExtents::Length(7)));
         assert_eq!(parse_extents(&[0; 8], 9), Err(BadExtents::Empty));
-        let twice = [0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
-        assert_eq!(parse_extents(&twice, 9), Err(BadExtents::PastRange));
+    }
+
+    #[test]
+    fn what_a_server_says_of_the_bytes_behind_the_range_is_left_out() {
+        let all = extents(&[(9, Allocation::DATA)]);
+        let behind = [0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
+        assert_eq!(parse_extents(&behind, 9), Ok(all.clone()));
+        let beyond = [0, 0, 0, 11, 0, 0, 0, 0];
+        assert_eq!(parse_extents(&beyond, 9), Ok(all));
     }
 
     fn any_extent() -> impl Strategy<Value = Extent> {

@@ -48,6 +48,10 @@ const OPENING: Duration = Duration::from_secs(10);
 /// What is wrong with a datastore that lets questions hang.
 const SILENT: &str = "it does not answer";
 
+/// What is wrong if the system gives no thread on which it could be asked: nothing of its own.
+const NO_THREAD: &str = "nobody could ask it: the system has no thread (check the limit of \
+    threads: TasksMax of the service, `ulimit -u`, and `ulimit -v`)";
+
 /// A datastore that has been asked what it has; or why it cannot be asked.
 type Question = Result<Asked<SpaceAnswer>, String>;
 
@@ -212,7 +216,9 @@ impl DatastoreHandle {
         let record = DatastoreRecord { mark: self.mark(), ..self.record.clone() };
         let (sidecars, store) = (self.sidecars.clone(), self.store.clone());
         let open = move || marks::open(&record, &sidecars, &store);
-        let opened = match self.asker.ask(OPENING, open).answer() {
+        let asked = self.asker.ask(OPENING, open);
+        let unanswered = if asked.has_no_thread() { NO_THREAD } else { SILENT };
+        let opened = match asked.answer() {
             Some(Ok(opened)) => {
                 *lock(&self.backing) = opened.backing;
                 if opened.mark.is_some() {
@@ -221,7 +227,7 @@ impl DatastoreHandle {
                 Ok(opened.datastore)
             }
             Some(Err(problem)) => Err(problem),
-            None => Err(SILENT.to_owned()),
+            None => Err(unanswered.to_owned()),
         };
         match &opened {
             Ok(datastore) => self.has_opened(datastore),
@@ -254,9 +260,13 @@ impl DatastoreHandle {
     }
 
     fn answered<T>(&self, asked: Asked<T>) -> Result<T> {
+        let has_no_thread = asked.has_no_thread();
         asked.answer().ok_or_else(|| {
             self.has_not_answered();
-            self.unavailable(&self.silent())
+            match has_no_thread {
+                true => self.unavailable(NO_THREAD),
+                false => self.unavailable(&self.silent()),
+            }
         })
     }
 
@@ -453,7 +463,11 @@ impl DatastoreHandle {
 
 /// What became of a question.
 fn found(asked: Question, handle: &DatastoreHandle) -> SpaceAnswer {
-    let found = asked?.answer().unwrap_or_else(|| Err(handle.silent()))?;
+    let asked = asked?;
+    let has_no_thread = asked.has_no_thread();
+    let found = asked.answer().unwrap_or_else(|| {
+        Err(if has_no_thread { NO_THREAD.into() } else { handle.silent() })
+    })?;
     // Nothing can be put there, whatever room there is.
     handle.takes_no_writes().map_or(Ok(found), Err)
 }

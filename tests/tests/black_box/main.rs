@@ -42,6 +42,7 @@ mod old_copies;
 mod older_states;
 mod plans;
 mod predicting;
+mod put_back;
 mod recovering;
 mod replaced;
 mod restored_states;

@@ -3,20 +3,17 @@
 //! without a verification, and who only reads it is no matter.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
 
 use sterna_tests::clients::nbdsh;
+use sterna_tests::images::rests;
 use sterna_tests::places::{Loop, TinyFs};
 use sterna_tests::programs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
 const SIZE: u64 = 32 * MIB;
-
-/// What is known of a file's time by the daemon is as exact as this, and some more.
-const TELLABLE: Duration = Duration::from_millis(300);
 
 /// A disk `a` on `here`, full but for its last quarter, that moves `there` slowly and
 /// without a verification; and its copy.
@@ -47,15 +44,6 @@ fn write_to(copy: &Path) {
     }
 }
 
-/// The time by which the daemon tells writes apart has passed since the copy changed.
-fn time_passes(copy: &Path) {
-    until("the copy to rest", seconds(20), || {
-        let changed = fs::metadata(copy).expect("the copy is there");
-        let changed = Duration::new(changed.ctime() as u64, changed.ctime_nsec() as u32);
-        (UNIX_EPOCH + changed).elapsed().is_ok_and(|it| it > TELLABLE).then_some(())
-    });
-}
-
 #[test]
 fn what_others_write_to_a_copy_that_stands_still_does_not_become_the_disks() {
     let (stage, id, copy) = moving();
@@ -71,9 +59,9 @@ fn what_others_write_to_a_copy_that_stands_still_does_not_become_the_disks() {
 fn nor_does_it_after_a_kill_though_the_guest_has_written_since() {
     let (mut stage, id, copy) = moving();
     stage.daemon.pause(id);
-    time_passes(&copy);
+    rests(&copy);
     write_to(&copy);
-    time_passes(&copy);
+    rests(&copy);
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * 65536, 1 << 20); h.flush()");
     stage.daemon.kill();
     stage.daemon.restart();
@@ -88,7 +76,7 @@ fn nor_does_it_after_a_kill_though_the_guest_has_written_since() {
 fn a_kill_while_it_stands_still_costs_no_comparison_if_nobody_wrote() {
     let (mut stage, id, copy) = moving();
     stage.daemon.pause(id);
-    time_passes(&copy);
+    rests(&copy);
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * 65536, 1 << 20); h.flush()");
     stage.daemon.kill();
     stage.daemon.restart();

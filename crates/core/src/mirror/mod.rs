@@ -236,7 +236,11 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationForgot => self.withdraw(now, Doubt::Unflushed, out),
             Event::SourceForgot(why) => self.source_forgot(now, why, out),
             Event::Doubted(doubt) => self.withdraw(now, doubt, out),
-            Event::Unwatched => self.copier.verify_from(0),
+            Event::Unwatched => {
+                // What was read before is older than what others may have written.
+                self.jobs.void();
+                self.copier.verify_from(0);
+            }
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }

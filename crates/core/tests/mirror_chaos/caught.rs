@@ -156,8 +156,10 @@ fn a_pause_in_which_others_write_unseen_is_caught() {
 #[test]
 fn a_comparison_that_is_believed_after_a_pause_that_nobody_watched_is_caught() {
     is_caught(Mistake::UnwatchedPauseBelieved, &LOST, |random| Setup {
-        pauses: 100,
-        foreign_while_paused: 100,
+        pauses: 60,
+        foreign_while_paused: 20,
+        guest_depth: 1,
+        rate: None,
         ..with_others_in_unwatched_pauses(random)
     });
 }
@@ -166,7 +168,8 @@ fn a_comparison_that_is_believed_after_a_pause_that_nobody_watched_is_caught() {
 fn a_backup_that_is_put_back_over_the_source_in_a_pause_and_not_seen_is_caught() {
     is_caught(Mistake::SourceWritesWhilePausedUnseen, &LOST, |random| Setup {
         pauses: 100,
-        foreign_while_paused: 100,
+        foreign_while_paused: 0,
+        backups: 30,
         rate: Some(4 << 20),
         ..with_others_in_pauses(random)
     });

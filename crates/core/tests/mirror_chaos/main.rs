@@ -346,6 +346,7 @@ fn a_copy_that_others_wrote_to_while_it_stood_still_is_made_equal_again() {
         destination_fails: if random.one_in(3) { 100 } else { 0 },
         reopens: random.one_in(2),
         verify: random.one_in(3),
+        backups: if random.one_in(2) { 400 } else { 0 },
         ..with_others_in_pauses(random)
     });
 }

@@ -82,6 +82,8 @@ pub(crate) struct Setup {
     pub(crate) source_hangs: u64,
     /// Others write to the destination while the migration stands still.
     pub(crate) foreign_while_paused: u64,
+    /// In so many of these steps the VM is switched off, and a backup put over the source.
+    pub(crate) backups: u64,
     /// How long the destination is left without a flush.
     pub(crate) flush_every: Nanos,
     /// Nobody sees what others write to the destination, so the daemon has what was compared
@@ -138,6 +140,7 @@ impl Setup {
             source_slow: false,
             source_hangs: 0,
             foreign_while_paused: 0,
+            backups: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             unwatched: false,
             bad: 0,

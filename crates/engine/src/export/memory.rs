@@ -11,7 +11,7 @@
 //!
 //! When memory is that short, a command of a connection that holds nothing makes do with
 //! two small buffers, a sixteenth of what is free or less (`small`); a page each, if its disk
-//! has its share. So it takes many connections that give nothing back to leave nothing for
+//! or its datastore has its share. So it takes many connections that give nothing back to leave nothing for
 //! one command more; and then the clock runs out for them (`STALL`).
 //!
 //! Who is refused stands in line. While the first in line holds nothing, all
@@ -130,7 +130,8 @@ impl Account {
         };
         let free = pool.free();
         // Where memory is short, one that holds nothing needs less.
-        let least = if self.held == 0 { cost.min(2 * small(free)) } else { cost };
+        let lane = self.least_lane(portion, free);
+        let least = if self.held == 0 { cost.min(2 * lane) } else { cost };
         if self.holds.is_reserved() || !portion.may_take(least as u64, free as u64) {
             return Err(Refusal::Datastore);
         }
@@ -142,17 +143,28 @@ impl Account {
         }
         let whole = portion.may_take(cost as u64, free as u64);
         let taken = whole.then(|| self.take_lanes(pool, each, count, false)).flatten();
-        let taken = taken.or_else(|| self.take_small(pool, len));
+        let taken = taken.or_else(|| self.take_small(pool, len, lane));
         taken.ok_or(Refusal::Memory)
     }
 
+    /// The small buffers of a command, where its disk has its share or not.
+    fn least_lane(&self, portion: Portion, free: usize) -> usize {
+        let lane = small(free);
+        let has_its_share = self.holds.lent() > SHARE * free
+            || !portion.may_take(2 * lane as u64, free as u64);
+        if has_its_share { UNIT } else { lane }
+    }
+
     /// What a command gets on with where memory is short, if the connection holds nothing.
-    fn take_small(&mut self, pool: &Pool, len: usize) -> Option<(Lanes, usize)> {
+    fn take_small(
+        &mut self,
+        pool: &Pool,
+        len: usize,
+        each: usize,
+    ) -> Option<(Lanes, usize)> {
         if self.held > 0 {
             return None;
         }
-        let has_its_share = self.holds.lent() > SHARE * pool.free();
-        let each = if has_its_share { UNIT } else { small(pool.free()) };
         if len <= each {
             return self.take_lanes(pool, len, 1, true);
         }
@@ -184,6 +196,11 @@ impl Account {
     /// what is under way there.
     pub(super) fn answered(&self, cost: usize) {
         self.holds.give(cost);
+    }
+
+    /// The datastore is asked again on behalf of what `answered` counted off.
+    pub(super) fn asked(&self, cost: usize) {
+        self.holds.take(cost);
     }
 
     /// Gives back what `take` counted; the buffers go by themselves.
@@ -281,6 +298,31 @@ mod tests {
         for len in [512, 64 << 10, 1 << 20] {
             let taken = Account::default().take(&pool, len, Strain::default());
             assert!(taken.is_ok(), "{} are free for {len}", pool.free());
+        }
+    }
+
+    #[test]
+    fn a_disk_whose_clients_take_no_replies_leaves_a_third_to_others_on_its_datastore() {
+        let pool = Pool::new(16 << 20).unwrap();
+        let (bad, well) = (Rc::new(Holds::default()), Rc::new(Holds::default()));
+        bad.move_to(well.sum());
+        let mut accounts: Vec<Account> = (0..64).map(|_| Account::new(&bad)).collect();
+        let mut kept = Vec::new();
+        for _ in 0..16 {
+            for account in &mut accounts {
+                if let Ok((lanes, cost)) = account.take(&pool, 4 << 20, Strain::default())
+                {
+                    // It was read, and its client does not take it.
+                    account.answered(cost);
+                    kept.push(lanes);
+                }
+            }
+        }
+        assert!(pool.free() > 4 << 20, "{} are left", pool.free());
+        let mut other = Account::new(&well);
+        for len in [4096, 64 << 10, 1 << 20] {
+            let taken = other.take(&pool, len, Strain::default());
+            assert!(taken.is_ok(), "{:?} of {len}", taken.err());
         }
     }
 

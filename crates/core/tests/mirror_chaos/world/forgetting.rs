@@ -115,11 +115,8 @@ impl World {
         self.tell(Event::Control(Control::Resume));
     }
 
-    /// The migration stands still, and somebody writes to the copy, or to the source.
+    /// The migration stands still, and somebody writes to the copy.
     pub(super) fn others_write_while_paused(&mut self) {
-        if self.operations.is_empty() && self.random.one_in(2) {
-            return self.others_write_to_source_while_paused();
-        }
         let ours = self.operations.iter().any(|o| o.effect.leads_to_writes());
         if !ours {
             // What falls among our own writes is found by another look: a copy that was
@@ -129,9 +126,13 @@ impl World {
         }
     }
 
-    /// The guest is off, so nothing is under way: a backup is put in the image's place. The
-    /// daemon looks before the guest writes again.
-    fn others_write_to_source_while_paused(&mut self) {
+    /// The VM was off while the migration stood still, and a backup was put in the image's
+    /// place. The daemon looks before the guest writes again.
+    pub(super) fn vm_comes_back(&mut self) {
+        self.vm_is_off = false;
+        if !matches!(self.mirror.progress().phase, Phase::Paused(_)) {
+            return;
+        }
         self.overwrite_source();
         if self.setup.mistake != Some(Mistake::SourceWritesWhilePausedUnseen) {
             let written = Suspicion::Written(Image::Source);
@@ -142,7 +143,7 @@ impl World {
     /// What happens to the images while no daemon is there.
     pub(super) fn while_away(&mut self, power: bool) {
         self.goes_away(power);
-        self.overwritten_in_pause = false;
+        (self.overwritten_in_pause, self.vm_is_off) = (false, false);
         if std::mem::take(&mut self.doomed) {
             self.forget(1);
         }

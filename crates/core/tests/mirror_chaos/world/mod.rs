@@ -73,6 +73,8 @@ pub(crate) struct World {
     times: Times,
     /// Others have written to it since the migration stands still.
     overwritten_in_pause: bool,
+    /// The guest sends nothing: its VM is off.
+    vm_is_off: bool,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
     sealed: bool,
     /// It was where it should be when that was done.
@@ -118,6 +120,7 @@ impl World {
             overwritten: BTreeSet::new(),
             times: Times::default(),
             overwritten_in_pause: false,
+            vm_is_off: false,
             sealed: false,
             sealed_well: false,
             skips_bad: false,
@@ -240,6 +243,11 @@ impl World {
             {
                 return self.others_write_while_paused();
             }
+            let may_be_off = matches!(phase, Phase::Paused(_)) && !self.vm_is_off;
+            if may_be_off && self.random.one_in(self.setup.backups) {
+                self.vm_is_off = true;
+                return;
+            }
             if let Phase::Paused(reason) = phase
                 && matches!(
                     reason,
@@ -255,7 +263,11 @@ impl World {
                 return self.resume();
             }
         }
-        let guest_more = self.guest.open().len() < self.setup.guest_depth;
+        if self.vm_is_off && self.operations.is_empty() {
+            return self.vm_comes_back();
+        }
+        let guest_more =
+            !self.vm_is_off && self.guest.open().len() < self.setup.guest_depth;
         let appetite = if self.calm { 6 } else { 2 };
         if guest_more && self.random.one_in(appetite) {
             self.guest_request();

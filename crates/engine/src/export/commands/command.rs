@@ -16,6 +16,9 @@ pub(super) struct Command {
     pub(super) error: Option<Errno>,
     /// What its buffers cost the connection's account.
     pub(super) cost: usize,
+    /// The cost counts as under way at the datastore. Not of a long read that waits until its
+    /// client takes what was read.
+    pub(super) is_at_store: bool,
     /// How long it had to wait before it started: its first request counts as so much older.
     /// The time that a client takes to send a write's payload is not the disk's.
     pub(super) waited: Nanos,

@@ -48,6 +48,7 @@ impl Commands {
             let Kind::Stream(stream) = &mut command.kind else { return };
             match stream.next(may_send) {
                 Next::Read { offset, buf } => {
+                    self.set_at_store(key, true);
                     self.request(cx, disk, key, ImageOp::Read { offset, buf });
                 }
                 Next::Send(Piece { offset, buf, is_first, is_last }) => {
@@ -64,14 +65,30 @@ impl Commands {
                         self.exclusive = (!is_last).then_some(key);
                     }
                 }
-                Next::Wait => return,
+                Next::Wait => {
+                    let is_at_store = command.pieces > 0;
+                    return self.set_at_store(key, is_at_store);
+                }
                 Next::Done => {
-                    self.account.answered(cost);
+                    self.set_at_store(key, false);
                     self.table.remove(key);
                     self.streams.retain(|stream| *stream != key);
                     return;
                 }
             }
+        }
+    }
+
+    /// Something of a long read is under way at the datastore, or nothing is: whoever waits for
+    /// its client does not wait for that.
+    fn set_at_store(&mut self, key: u32, is: bool) {
+        let Some(command) = self.table.get_mut(key) else { return };
+        if std::mem::replace(&mut command.is_at_store, is) == is {
+            return;
+        }
+        match is {
+            true => self.account.asked(command.cost),
+            false => self.account.answered(command.cost),
         }
     }
 
@@ -93,7 +110,7 @@ impl Commands {
         }
         let head = self.error_head(*cookie, error.unwrap_or(Errno(libc::EIO)));
         if let Some(command) = self.table.remove(key) {
-            self.account.answered(command.cost);
+            self.leaves_store(&command);
             self.output.push(&head, None, command.cost);
         }
         self.streams.retain(|stream| *stream != key);

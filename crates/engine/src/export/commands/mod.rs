@@ -260,7 +260,7 @@ impl Commands {
 
     fn end_read(&mut self, key: u32, offset: u64, buf: Slice) {
         if let Some(command) = self.table.remove(key) {
-            self.account.answered(command.cost);
+            self.leaves_store(&command);
             let head = self.session.read(command.cookie, offset, buf.len() as u32);
             self.output.push(&head, Some(buf), command.cost);
         }
@@ -296,7 +296,7 @@ impl Commands {
     /// Replies to a command without content, or with its error, and forgets it.
     fn end(&mut self, key: u32) {
         let Some(command) = self.table.remove(key) else { return };
-        self.account.answered(command.cost);
+        self.leaves_store(&command);
         self.account.give(command.cost);
         match command.error {
             None => self.output.push(&self.session.ok(command.cookie), None, 0),
@@ -312,12 +312,19 @@ impl Commands {
         self.session.error(cookie, NbdError::from_errno(errno.0), &errno.to_string())
     }
 
+    /// A command ends: nothing of it is under way at the datastore any more.
+    fn leaves_store(&self, command: &Command) {
+        if command.is_at_store {
+            self.account.answered(command.cost);
+        }
+    }
+
     /// Forgets a command that gets no reply, if nothing of it is in flight.
     fn bury(&mut self, key: u32) {
         if self.table.get(key).is_some_and(|command| command.pieces == 0)
             && let Some(command) = self.table.remove(key)
         {
-            self.account.answered(command.cost);
+            self.leaves_store(&command);
             self.account.give(command.cost);
         }
     }

@@ -157,7 +157,15 @@ impl Commands {
     fn add(&mut self, cx: &Cx, pending: &Pending, kind: Kind, cost: usize) -> u32 {
         let Pending { cookie, came, .. } = *pending;
         let waited = came.map_or(Nanos(0), |came| cx.now.since(came));
-        let command = Command { cookie, kind, pieces: 0, error: None, cost, waited };
+        let command = Command {
+            cookie,
+            kind,
+            pieces: 0,
+            error: None,
+            cost,
+            is_at_store: true,
+            waited,
+        };
         self.table.insert(command)
     }
 }

@@ -153,6 +153,32 @@ fn holes_are_found_where_the_server_tells_them() {
 }
 
 #[test]
+fn a_server_that_tells_more_than_it_was_asked_is_believed_as_far_as_that() {
+    // nbdkit passes on an extent that begins where the range ends.
+    let place = place();
+    let plugin = [
+        "eval",
+        "get_size=echo 16M",
+        "can_extents=exit 0",
+        "extents=echo 0 4M; echo 4M 4M hole,zero; echo 8M 8M",
+        "pread=head -c $3 /dev/zero",
+        "can_write=exit 0",
+        "pwrite=cat >/dev/null",
+        "can_flush=exit 0",
+        "flush=exit 0",
+    ];
+    let _server = Server::nbdkit(&place.socket, &plugin);
+    let mut rig = Rig::open(IoChoice::Auto, &place.uri);
+    for _ in 0..20 {
+        let op = ImageOp::Extents { offset: 0, len: 4 << 20, limit: 9 };
+        let Ok(Done::Extents(found)) = rig.call(op) else { panic!("no extents") };
+        assert_eq!((found.len(), found[0].range.len, found[0].hole), (1, 4 << 20, false));
+    }
+    assert_eq!(rig.read(0, 4096), vec![0; 4096], "no request has failed");
+    rig.close();
+}
+
+#[test]
 fn without_block_status_everything_is_data() {
     let place = place();
     let _server = Server::nbdkit(&place.socket, &["--no-sr", "memory", "16M"]);
