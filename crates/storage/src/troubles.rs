@@ -122,7 +122,7 @@ fn left_since(then: u64, left: &[MigrationRecord]) -> Option<&str> {
 
 /// What it has left by the first of its last `count` moves.
 fn left_before(count: u32, left: &[MigrationRecord]) -> Option<&str> {
-    let first = left.iter().rev().take(count as usize).last();
+    let first = left.iter().rev().take(count as usize).next_back();
     first.map(|it| it.from.datastore.as_str())
 }
 

@@ -3655,6 +3655,17 @@ export interface components {
             synced: number;
             /**
              * Format: int64
+             * @description Bytes of each side that are still to be compared, like those.
+             */
+            to_compare: number;
+            /**
+             * Format: int64
+             * @description Bytes that are still to be copied, as far as is known. Holes take no time and do not
+             *     count.
+             */
+            to_copy: number;
+            /**
+             * Format: int64
              * @description The disk's size.
              */
             total: number;

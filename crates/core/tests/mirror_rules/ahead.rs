@@ -24,7 +24,7 @@ fn data_in(range: ByteRange) -> u64 {
 /// A job done by storage that passes holes at once, and the time that it took.
 fn done(job: Job) -> (JobOutcome, Nanos) {
     let data = data_in(job.range);
-    let took = Nanos((data as u128 * 1_000_000_000 / SPEED as u128) as u64);
+    let took = Nanos(data * 1_000_000_000 / SPEED);
     match job.kind {
         JobKind::Scan => {
             let hole = job.range.offset + data..job.range.end();
