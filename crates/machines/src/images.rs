@@ -176,6 +176,11 @@ fn view(file: &str, found: &FoundFile, known: &Known) -> DatastoreImage {
             image.vm = Some(record.vm.clone());
             image.device = Some(record.device.clone());
         }
+        // Another file has its name by now.
+        Known::LeftByVm(record)
+            if record
+                .source_file
+                .is_some_and(|was| was.is_another(&found.facts().file.into())) => {}
         Known::LeftByVm(record) => {
             image.is = ImageUse::OldCopy;
             image.migration = Some(record.id);

@@ -17,6 +17,13 @@ pub struct KnownFile {
     pub modified: u64,
 }
 
+impl KnownFile {
+    /// Whether what has its name now is another file, whatever was written to either.
+    pub fn is_another(&self, now: &KnownFile) -> bool {
+        (self.number, self.made) != (now.number, now.made)
+    }
+}
+
 impl From<KnownFile> for FileFacts {
     fn from(known: KnownFile) -> FileFacts {
         let KnownFile { number, made, size, modified } = known;

@@ -27,7 +27,7 @@ use std::time::Duration;
 use sterna_api::{Error, Result};
 use sterna_core::{Mark, file_system};
 use sterna_engine::Budget;
-use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
+use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space, mark};
 use sterna_os::lock;
 use sterna_state::Store;
 
@@ -429,6 +429,14 @@ impl DatastoreHandle {
     pub(crate) fn is_same_directory(&self, other: &DatastoreHandle) -> bool {
         let mine = self.inode();
         mine.is_some() && mine == other.inode()
+    }
+
+    /// Whether its directory has this mark, as far as it says so in time.
+    pub(crate) fn shows(&self, mark: Mark) -> bool {
+        let Some(directory) = self.record.location.directory() else { return false };
+        let directory = directory.to_owned();
+        let asked = self.asker.ask(FIGURE, move || mark::read(&directory).ok());
+        asked.answer().flatten() == Some(mark)
     }
 
     /// The directory that its images are in: the number of its file system, and its own

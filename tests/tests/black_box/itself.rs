@@ -72,6 +72,23 @@ fn a_disk_does_not_move_to_its_image_through_a_file_system_in_user_space() {
 }
 
 #[test]
+fn a_datastore_is_no_other_one_through_a_file_system_in_user_space() {
+    let Some(mut stage) = Stage::given_root(&["bindfs"]) else { return };
+    let before = a_disk(&stage);
+    let shown = Bindfs::over(&stage.here, &stage.scratch, "shown");
+    let add = format!("datastore add shown {}", shown.dir().display());
+    for _ in 0..2 {
+        let refused = stage.daemon.sterna(&add);
+        refused.fails_with(&["is datastore here already", "one datastore only"]);
+    }
+    // It has its own mark again.
+    stage.daemon.kill();
+    stage.daemon.restart();
+    assert_eq!(stage.daemon.disk("db")["served"], true);
+    assert!(content(&stage.here.join("db.raw")) == before);
+}
+
+#[test]
 fn a_disk_does_not_move_to_a_server_that_has_its_image() {
     let Some(stage) = Stage::given(&["nbdkit"]) else { return };
     let before = a_disk(&stage);

@@ -8,9 +8,11 @@
 mod machine;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use machine::{DATA, Machine, Memory, Stretch};
-use sterna_tests::clients::{Clients, flushes};
+use sterna_tests::clients::{Clients, flushes, nbdsh};
+use sterna_tests::servers::Bindfs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{Forgetful, MIB, Stage, until};
 
@@ -133,4 +135,46 @@ fn a_guest_that_a_kill_leaves_with_unflushed_writes_is_told_when_it_is_back() {
     scene.stage.daemon.restart();
     drop(back);
     assert_eq!(flushed(&mut guest(&scene, &memory)), ["ok"]);
+}
+
+/// Has the file system go on before anybody waits for what hangs there.
+struct Awake<'a>(&'a Bindfs);
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        self.0.go_on();
+    }
+}
+
+#[test]
+fn a_guest_whose_datastore_hangs_holds_up_neither_the_stop_nor_the_next_start() {
+    let Some(mut stage) = Stage::given_root(&["bindfs"]) else { return };
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("hung", fuse.dir().display());
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on hung")).ok();
+    let socket = stage.scratch.socket("guest.sock");
+    stage.daemon.sterna(&format!("disk attach d --vhost-user {}", socket.display())).ok();
+    let well = stage.disk("well", SIZE);
+    nbdsh(&well, "h.pwrite(b'a' * 65536, 0); h.flush()");
+    let memory = Memory::new();
+    let mut guest = Machine::connect(&socket, &memory, None);
+    write(&mut guest, &memory, 1);
+    let _awake = Awake(&fuse);
+    fuse.hang();
+    let request = guest.put(WRITE, 0, &[Stretch(DATA, 4096, false)]);
+    guest.offer(request);
+    guest.kick();
+    until("the request to be under way", seconds(20), || {
+        stage.daemon.disk("d")["activity"]["in_flight"].as_u64().filter(|it| *it > 0)
+    });
+    let began = Instant::now();
+    let left = stage.daemon.leave(seconds(20));
+    assert!(began.elapsed() < seconds(12), "the stop took {:?}", began.elapsed());
+    let log = stage.daemon.log();
+    let began = Instant::now();
+    stage.daemon.restart();
+    assert!(began.elapsed() < seconds(8), "the start took {:?}: {log}", began.elapsed());
+    nbdsh(&well, "assert h.pread(65536, 0) == b'a' * 65536");
+    fuse.go_on();
+    drop(left);
 }

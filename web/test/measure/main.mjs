@@ -2,12 +2,13 @@
 // than once) measures other builds in turns; `--times N` repeats.
 import { parseArgs } from "node:util";
 import { load } from "./chrome.mjs";
+import { cost, scrape } from "./costs.mjs";
 import { day } from "./day.mjs";
 import { first } from "./first.mjs";
 import { fresh } from "./fresh.mjs";
 import { rows } from "./rows.mjs";
 
-const MEASURES = { first, fresh, day, rows };
+const MEASURES = { first, fresh, day, rows, cost, scrape };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { dist: { type: "string", multiple: true, default: [""] }, times: { type: "string" }, seconds: { type: "string" } },

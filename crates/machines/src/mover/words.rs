@@ -164,6 +164,9 @@ impl Driver {
     fn left_behind(&self) -> String {
         let source = &self.record.source;
         match &self.record.kind {
+            VmMoveKind::Move if self.is_source_another() => {
+                format!("not under its name any more: {source} is another file")
+            }
             VmMoveKind::Move => format!("kept: {source}"),
             VmMoveKind::Adopt(disk) => {
                 format!("kept: {source}; the disk is now Sterna disk {}", disk.name)
@@ -179,9 +182,16 @@ impl Driver {
         }
     }
 
+    /// Whether another file has the name of what the disk has left.
+    fn is_source_another(&self) -> bool {
+        let now = self.machines.look_at_source(&self.record.source);
+        let both = self.record.source_file.zip(now);
+        both.is_some_and(|(was, now)| was.is_another(&now))
+    }
+
     /// How the file is removed that the disk has left, if Sterna can do that.
     fn removal(&self) -> Option<String> {
-        self.record.source_file?;
+        self.record.source_file.filter(|_| !self.is_source_another())?;
         let handle = self.machines.storage.handle(&self.record.from).ok()?;
         let source = Path::new(&self.record.source);
         let is_there = source.parent() == handle.record().location.directory();
