@@ -73,7 +73,7 @@ impl Error {
         let is_place = what == "datastore" && name.contains('/');
         error.hint(match is_place {
             true => format!("give the place a name: `sterna datastore add NAME {name}`"),
-            false => format!("see `sterna {what} list`"),
+            false => format!("see `sterna {} list`", command_of(what)),
         })
     }
 
@@ -81,7 +81,8 @@ impl Error {
     pub fn exists(what: &str, name: &str) -> Self {
         let error =
             Self::new(ErrorCode::Exists, format!("there is a {what} {name} already"));
-        error.hint(format!("choose another name, or see `sterna {what} show {name}`"))
+        let command = command_of(what);
+        error.hint(format!("choose another name, or see `sterna {command} show {name}`"))
     }
 
     /// It is in use.
@@ -121,6 +122,15 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The command that is about things of that kind.
+fn command_of(what: &str) -> &str {
+    match what {
+        "pool" => "drs pool",
+        "rule" => "drs rule",
+        _ => what,
+    }
+}
 
 #[cfg(test)]
 mod tests {

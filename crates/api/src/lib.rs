@@ -58,7 +58,7 @@ pub use class::{
     Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,
     ReservationState, Terms,
 };
-pub use client::{Client, ClientError, Waits};
+pub use client::{Client, ClientError, SILENT, Waits};
 pub use command_header::{COMMAND, decode_command, encode_command};
 pub use datastore::{
     AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep, SetMaintenance,

@@ -61,7 +61,7 @@ fn text(mut error: clap::Error, words: &[String]) -> String {
         let tip = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tip);
     }
-    ranges(&error.render().to_string())
+    numbers(&ranges(&error.render().to_string()))
 }
 
 /// What to write instead, if that is known.
@@ -98,6 +98,9 @@ fn tip(error: &clap::Error, words: &[String]) -> Option<String> {
     }
 }
 
+/// What to give where a text is no number.
+const WHOLE: &str = "give a whole number, without sign and fraction";
+
 /// Ranges of numbers, which clap writes as Rust does.
 fn ranges(text: &str) -> String {
     const IS_NOT_IN: &str = " is not in ";
@@ -109,12 +112,23 @@ fn ranges(text: &str) -> String {
     // The number itself is told before.
     let before = before.rsplit_once(' ').map_or(before, |(before, _)| before);
     match most.parse::<u64>() {
+        // Both bounds are the type's own: what is refused later is not known here.
+        Ok(most) if least == "0" && most >= u64::from(u32::MAX) => {
+            format!("{before} {WHOLE}{rest}")
+        }
         // The bound is the type's own.
         Ok(most) if most >= u64::from(u32::MAX) => {
             format!("{before} give at least {least}{rest}")
         }
         _ => format!("{before} give {least} to {most}{rest}"),
     }
+}
+
+/// What Rust says of a text that is no number, which clap gives on.
+fn numbers(text: &str) -> String {
+    text.replace("invalid digit found in string", WHOLE)
+        .replace("cannot parse integer from empty string", WHOLE)
+        .replace("number too large to fit in target type", "the number is too large")
 }
 
 /// clap's text in the API's form: its first paragraph is what is wrong. Each further
@@ -155,6 +169,19 @@ mod tests {
         assert!(activity.contains("'--limit <N>': give 1 to 5000\n"), "{activity}");
         let plan = told("sterna plan evacuate a --at-once 0");
         assert!(plan.contains("'--at-once <COUNT>': give at least 1\n"), "{plan}");
+    }
+
+    #[test]
+    fn what_is_no_number_is_said_in_words() {
+        for line in [
+            "sterna storage-drs recommend --moves=-1",
+            "sterna storage-drs recommend --moves=",
+            "sterna policy queue-depth c 1.5",
+            "sterna class set c --shares=-1",
+        ] {
+            let told = told(line);
+            assert!(told.contains(": give a whole number, without"), "{told}");
+        }
     }
 
     #[test]

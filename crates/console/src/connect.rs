@@ -3,17 +3,21 @@
 use std::future::Future;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context;
 use sterna_api::paths::{Caller, too_long};
-use sterna_api::{Client, ClientError, Error, ErrorCode, Waits};
+use sterna_api::{Client, ClientError, Error, ErrorCode, SILENT, Waits};
 
-use crate::output::{Output, takes_colour};
+use crate::output::{Output, note, takes_colour};
 
 /// What a person sees of a call that takes long.
 const WAITING: &str =
     "waiting for the daemon, which may be waiting for a VM or for storage ...";
+
+/// What takes a line of the screen back.
+const CLEARED: &str = "\r\x1b[K";
 
 /// The way to the daemon.
 #[derive(Debug)]
@@ -42,14 +46,9 @@ impl Link {
     /// The daemon on this socket, or on the one that this user's daemon has.
     pub fn new(socket: Option<PathBuf>, output: Output) -> Self {
         let socket = socket.unwrap_or_else(|| caller().socket());
-        let mut client = Client::new(socket).for_command(command_line());
-        if !output.is_json() {
-            client = client.for_people();
-        }
-        if takes_colour(&io::stderr()) {
-            client = client.that_tells(say_waiting);
-        }
-        Link { client }
+        let client = Client::new(socket).for_command(command_line());
+        let client = client.that_tells(say_waiting);
+        Link { client: if output.is_json() { client } else { client.for_people() } }
     }
 
     /// The same, which says nothing by itself: for who draws all of the screen.
@@ -95,13 +94,30 @@ fn command_line() -> String {
     line
 }
 
-/// Says to a person that the daemon has not answered yet, and takes that back.
-fn say_waiting(waits: Waits) {
+/// Says that the daemon has not answered yet: on a screen at once, and takes that back;
+/// after [`SILENT`] to whoever reads stderr, also a log, and once, since a command may ask
+/// again and again.
+fn say_waiting(socket: &Path, waits: Waits) {
+    static SAID: AtomicBool = AtomicBool::new(false);
     // Nobody is worse off without it.
-    let _ = match waits {
-        Waits::Begun => write!(io::stderr(), "{WAITING}"),
-        Waits::Over => write!(io::stderr(), "\r\x1b[K"),
+    let on_screen = |text: &str| {
+        let mut stderr = io::stderr();
+        let _ = takes_colour(&stderr).then(|| write!(stderr, "{text}"));
     };
+    match waits {
+        Waits::Begun => on_screen(WAITING),
+        Waits::Over => on_screen(CLEARED),
+        Waits::Silent if SAID.swap(true, Relaxed) => {}
+        Waits::Silent => {
+            on_screen(CLEARED);
+            note(&format!(
+                "sterna: the daemon at {} has not answered for {} s; still waiting (Ctrl-C \
+                 ends it)",
+                socket.display(),
+                SILENT.as_secs()
+            ));
+        }
+    }
 }
 
 /// Who runs this.

@@ -67,6 +67,27 @@ fn scale(number: f64, unit: u64) -> Option<u64> {
     (scaled.is_finite() && scaled < u64::MAX as f64).then_some(scaled as u64)
 }
 
+impl Bytes {
+    /// As text beside `other`: to the byte where both would look the same.
+    pub fn beside(self, other: Bytes) -> String {
+        let text = self.to_string();
+        match self != other && text == other.to_string() {
+            true => format!("{} B", self.0),
+            false => text,
+        }
+    }
+
+    /// What was meant by a number that is far too low, in MiB: the unit was left out, or is
+    /// one too small. None for a number that nobody writes with a unit.
+    pub fn meant_mib(self) -> Option<u64> {
+        match self.0 {
+            bytes @ 1..1024 => Some(bytes),
+            bytes if bytes.is_multiple_of(1024) => Some(bytes >> 10).filter(|it| *it > 0),
+            _ => None,
+        }
+    }
+}
+
 impl FromStr for Bytes {
     type Err = ParseUnitError;
 
@@ -141,6 +162,16 @@ impl Nanos {
     /// The span since `earlier`, zero if that lies in the future.
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// As text beside `other`: to the nanosecond where both would look the same.
+    pub fn beside(self, other: Nanos) -> String {
+        let text = self.to_string();
+        match (self != other && text == other.to_string(), self.0 % 1_000_000) {
+            (false, _) => text,
+            (true, 0) => format!("{} ms", self.0 / 1_000_000),
+            (true, _) => format!("{} ns", self.0),
+        }
     }
 
     /// This moment and a span; sticks at the end of time.
@@ -220,6 +251,24 @@ mod tests {
         assert_eq!(Bytes(65536).to_string(), "64.0 KiB");
         assert_eq!(Bytes(10 << 30).to_string(), "10.0 GiB");
         assert_eq!(Bytes(1023 << 20).to_string(), "1.00 GiB");
+    }
+
+    #[test]
+    fn what_would_look_like_its_bound_is_shown_exactly() {
+        assert_eq!(Bytes(65_535).beside(Bytes(65_536)), "65535 B");
+        assert_eq!(Bytes(65_536).beside(Bytes(65_536)), "64.0 KiB");
+        assert_eq!(Bytes(20).beside(Bytes(65_536)), "20 B");
+        let most = Nanos::from_secs(10);
+        assert_eq!(Nanos::from_millis(10_001).beside(most), "10001 ms");
+        assert_eq!(Nanos(most.0 + 1).beside(most), "10000000001 ns");
+        assert_eq!(Nanos::from_secs(20).beside(most), "20.0 s");
+    }
+
+    #[test]
+    fn a_number_without_its_unit_is_taken_for_mib() {
+        let meant = |bytes| Bytes(bytes).meant_mib();
+        assert_eq!([meant(20), meant(20 << 10)], [Some(20), Some(20)]);
+        assert_eq!([meant(0), meant(1536), meant(65_535)], [None; 3]);
     }
 
     #[test]

@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 use sterna_api::{Error, Result, Status};
 use sterna_core::DiskId;
 use sterna_core::qos::ClassId;
-use sterna_engine::{Config, Engine, Listener, place, remove_leftovers, renew_homes};
+use sterna_engine::{
+    Config, Engine, EngineError, IoChoice, Listener, place, remove_leftovers, renew_homes,
+};
 use sterna_moves::copies;
 use sterna_os::signals::Signals;
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
-use sterna_os::{Descriptors, Local, StateLock, descriptors};
+use sterna_os::{Descriptors, Local, StateLock, descriptors, limits};
 use sterna_planner::{drs, hours as disk_hours, hurt, plans, room, storage_drs};
 use sterna_runtime::tasks::Task;
 use sterna_runtime::threads;
@@ -124,10 +126,8 @@ impl Running {
         let guests = descriptors.of_guests();
         let config =
             Config { io: settings.io, keep, descriptors: guests, ..Config::default() };
-        let engine = Engine::start(&config).map_err(|error| {
-            Error::unavailable(format!("the engine does not start: {error}"))
-                .hint("try `--io threads`")
-        })?;
+        let engine = Engine::start(&config)
+            .map_err(|error| engine_does_not_start(&error, settings.io))?;
         let mut bound = Vec::new();
         let (api, nbd) = listen(&settings, inherited, &mut bound)?;
         let places = DaemonPlaces {
@@ -247,6 +247,21 @@ impl Running {
     }
 }
 
+/// The other way of I/O helps where the kernel refuses io_uring, and not where a limit is
+/// reached.
+fn engine_does_not_start(error: &EngineError, io: IoChoice) -> Error {
+    let limit = match error {
+        EngineError::Start(error) => limits::hint(error),
+        _ => None,
+    };
+    let other = match io {
+        IoChoice::Threads => "check the kernel's log",
+        IoChoice::Auto | IoChoice::Uring => "try `--io threads`",
+    };
+    Error::unavailable(format!("the engine does not start: {error}"))
+        .hint(limit.unwrap_or(other))
+}
+
 /// Removes what daemons whose state directory was removed have left in memory. It may hang
 /// with a file system on which such a directory was, so nobody waits for it.
 fn sweep() {
@@ -340,4 +355,26 @@ fn make_directories(state: &Path) -> Result<()> {
         make_directory(&state.join(name))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_is_named_where_it_keeps_the_engine_from_starting() {
+        let hint = |code, way| {
+            let error = EngineError::Start(io::Error::from_raw_os_error(code));
+            engine_does_not_start(&error, way).hint
+        };
+        for way in [IoChoice::Auto, IoChoice::Threads] {
+            assert!(hint(12, way).contains("ulimit -v"), "ENOMEM");
+            assert!(hint(11, way).contains("ulimit -u"), "EAGAIN");
+            assert!(hint(24, way).contains("LimitNOFILE="), "EMFILE");
+        }
+        assert_eq!(hint(1, IoChoice::Auto), "try `--io threads`");
+        assert!(!hint(1, IoChoice::Threads).contains("--io"));
+    }
 }

@@ -292,10 +292,14 @@ pub fn check_rate(rate: Option<u64>) -> Result<()> {
         Some(rate) if rate < RATE_MIN => {
             let message = format!(
                 "the rate {}/s is too low; the minimum is {}/s",
-                Bytes(rate),
+                Bytes(rate).beside(Bytes(RATE_MIN)),
                 Bytes(RATE_MIN)
             );
-            Err(Error::invalid(message).hint(format!("did you mean {rate}M?")))
+            let hint = match Bytes(rate).meant_mib() {
+                Some(number) => format!("did you mean {number}M?"),
+                None => "give a higher rate (20M)".into(),
+            };
+            Err(Error::invalid(message).hint(hint))
         }
         _ => Ok(()),
     }

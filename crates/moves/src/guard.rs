@@ -2,7 +2,7 @@
 
 use sterna_api::{AskGuard, Error, Guard, Result};
 use sterna_core::Nanos;
-use sterna_core::qos::policy::RESPONSE_MAX;
+use sterna_core::qos::policy::{RESPONSE_MAX, RESPONSE_MIN};
 use sterna_core::schedule::Schedule;
 use sterna_os::Local;
 
@@ -14,19 +14,22 @@ const FINISH_MAX: u64 = 366 * 24 * 60 * 60;
 pub fn wanted(asked: &AskGuard) -> Result<Guard> {
     let AskGuard { keep, p99_us, finish_by, idle_only, window } = asked;
     if let Some(keep) = keep.filter(|keep| !(*keep > 0.0 && *keep <= 1.0)) {
-        let message =
-            format!("the application cannot keep {:.0}% of its IO/s", keep * 100.0);
+        let message = format!("the application cannot keep {keep:?} of its IO/s");
         return Err(Error::invalid(message).hint(
             "give a part above 0 and at most 1 (on the command line: --keep 97%)",
         ));
     }
-    if *p99_us == Some(0) {
-        return Err(Error::invalid("a response time must be above zero")
+    let p99 = p99_us.map(Nanos::from_micros);
+    if let Some(p99) = p99.filter(|p99| *p99 < RESPONSE_MIN) {
+        let message =
+            format!("the p99 of {p99} is too short: the minimum is {RESPONSE_MIN}");
+        return Err(Error::invalid(message)
             .hint("give a time that the disk can keep (--p99 5ms)"));
     }
-    if let Some(p99) = p99_us.map(Nanos::from_micros).filter(|p99| *p99 > RESPONSE_MAX) {
+    if let Some(p99) = p99.filter(|p99| *p99 > RESPONSE_MAX) {
+        let long = p99.beside(RESPONSE_MAX);
         let message =
-            format!("the p99 of {p99} is too long: the maximum is {RESPONSE_MAX}");
+            format!("the p99 of {long} is too long: the maximum is {RESPONSE_MAX}");
         return Err(Error::invalid(message)
             .hint("give a time that the application can tolerate (--p99 5ms)"));
     }

@@ -8,6 +8,7 @@ use sterna_api::{Error, Provision, Result};
 use sterna_core::mirror::{Control, Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{ImageSpec, MigrateError};
+use sterna_os::limits::{self, THREADS};
 use sterna_os::{descriptors, lock};
 use sterna_runtime::threads;
 use sterna_state::{Blame, MigrationRecord, Pause, Place};
@@ -50,7 +51,7 @@ impl Moves {
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("cannot start a thread for a migration: {error}");
-            obstacle(Error::internal(message), "try again", false)
+            obstacle(Error::internal(message), THREADS, false)
         })?;
         {
             let mut state = lock(&job.state);
@@ -73,6 +74,10 @@ impl Moves {
                 }
                 MigrateError::Map(_) => obstacle(refusal, "", true),
                 MigrateError::WrittenByOthers(_) => obstacle(refusal, STOP_WRITER, true),
+                MigrateError::Memory(error) => {
+                    let first = limits::hint(&error).unwrap_or("try again");
+                    Obstacle { blame: Blame::Other, ..obstacle(refusal, first, false) }
+                }
                 _ => obstacle(refusal, &reachable, false),
             }
         })

@@ -148,17 +148,17 @@ impl Descriptors {
 
     /// That it will soon be so, if so many disks have no client yet.
     pub fn warning(self, without: u64) -> Option<Warning> {
-        self.warning_with(Descriptors::open() + without)
+        self.warning_with(Descriptors::open(), without)
     }
 
-    fn warning_with(self, taken: u64) -> Option<Warning> {
+    fn warning_with(self, open: u64, without: u64) -> Option<Warning> {
         let most = self.for_guests();
-        let is_near = taken + most / NEAR >= most;
+        let is_near = open + without + most / NEAR >= most;
         is_near.then(|| Warning {
             about: "open files".into(),
             message: format!(
-                "{taken} of {most} that disks and their clients may use are taken (the \
-                 limit is {}): past that, new disks and clients are refused",
+                "{open} are open, and {without} are kept for clients of disks that have \
+                 none; past {most} of {}, new disks and clients are refused",
                 self.limit
             ),
             hint: HINT.into(),
@@ -206,9 +206,11 @@ mod tests {
     #[test]
     fn a_limit_that_is_near_is_a_warning() {
         let usual = Descriptors { limit: 1024 };
-        assert_eq!(usual.warning_with(700), None);
-        let warning = usual.warning_with(750).unwrap();
-        assert!(warning.message.starts_with("750 of 832 that disks"), "{warning:?}");
+        assert_eq!(usual.warning_with(690, 10), None);
+        let warning = usual.warning_with(690, 60).unwrap();
+        let said = "690 are open, and 60 are kept for clients of disks that have none; past \
+                    832 of 1024, new disks and clients are refused";
+        assert_eq!(warning.message, said);
     }
 
     #[test]

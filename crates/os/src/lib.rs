@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod descriptors;
+pub mod limits;
 mod local;
 mod process;
 pub mod processes;

@@ -8,15 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
+use sterna_os::limits::THREADS;
 
 /// Has work done by a thread of its own.
 pub fn start(name: String, work: impl FnOnce() + Send + 'static) -> Result<()> {
     #[cfg(feature = "test-util")]
     refusals::check(&name)?;
     let started = thread::Builder::new().name(name).spawn(work);
-    started
-        .map(drop)
-        .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))
+    started.map(drop).map_err(|error| {
+        Error::internal(format!("cannot start a thread: {error}")).hint(THREADS)
+    })
 }
 
 /// Does something that may wait for storage on a thread of its own; false if there is none

@@ -69,7 +69,7 @@ fn millis(seconds: f64) -> Result<u64> {
     let ms = seconds * 1e3;
     match (0.0..=1e15).contains(&ms) {
         true => Ok(ms as u64),
-        false => Err(Error::invalid(format!("`{seconds}` is no moment"))
+        false => Err(Error::invalid(format!("`{seconds:?}` is no moment"))
             .hint("give seconds since 1970")),
     }
 }

@@ -142,10 +142,14 @@ fn check_meant(rate: Rate) -> Result<()> {
     match rate {
         Rate::Bytes(bytes) if bytes < BYTES_MIN => {
             let message = format!(
-                "a reservation of {rate} has no effect: the minimum is {}/s",
+                "a reservation of {}/s has no effect: the minimum is {}/s",
+                Bytes(bytes).beside(Bytes(BYTES_MIN)),
                 Bytes(BYTES_MIN)
             );
-            let hint = format!("did you mean {bytes}M, or {bytes}iops?");
+            let hint = match Bytes(bytes).meant_mib() {
+                Some(number) => format!("did you mean {number}M, or {number}iops?"),
+                None => "reserve more, or nothing".into(),
+            };
             Err(Error::invalid(message).hint(hint))
         }
         Rate::Bytes(RESERVED_BYTES_MAX..) | Rate::Requests(RESERVED_REQUESTS_MAX..) => {

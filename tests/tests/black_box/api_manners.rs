@@ -32,6 +32,31 @@ fn a_body_that_is_no_object_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn an_object_that_is_given_as_an_array_is_refused_with_the_name_of_its_field() {
+    let stage = Stage::new();
+    let guard = r#"{"guard": {"keep": 0.5}}"#;
+    assert_eq!(asks(&stage, "PATCH", "/v1/storage-drs", guard).status, 200);
+    let before = asks(&stage, "GET", "/v1/storage-drs", "").json();
+    for (method, path, body, field) in [
+        ("PATCH", "/v1/storage-drs", r#"{"guard": []}"#, "`guard`"),
+        ("PATCH", "/v1/storage-drs", r#"{"guard": [0.9, 5000, "8h"]}"#, "`guard`"),
+        ("POST", "/v1/pools", r#"{"name": "p", "cpu": [0, 5, 7]}"#, "`cpu`"),
+        (
+            "POST",
+            "/v1/policies",
+            r#"{"class": "default", "aim": ["limit", {"goal": {"iops": 5}}]}"#,
+            "`aim`",
+        ),
+    ] {
+        let reply = asks(&stage, method, path, body);
+        let said = reply.json()["message"].to_string();
+        assert_eq!(reply.status, 400, "{method} {path} {body}: {reply:?}");
+        assert!(said.contains(field) && said.contains("sequence"), "{body}: {said}");
+    }
+    assert_eq!(asks(&stage, "GET", "/v1/storage-drs", "").json(), before);
+}
+
+#[test]
 fn a_method_that_a_path_has_not_is_answered_with_those_that_it_has() {
     let stage = Stage::new();
     for (method, path, has) in [
@@ -50,8 +75,13 @@ fn a_method_that_a_path_has_not_is_answered_with_those_that_it_has() {
     let options = asks(&stage, "OPTIONS", "/v1/disks", "");
     assert_eq!((options.status, options.body.as_str()), (204, ""));
     assert_eq!(options.header("allow"), Some("get,head,post"), "{options:?}");
-    for method in ["GET", "PUT", "OPTIONS"] {
-        let reply = asks(&stage, method, "/v1/nosuch", "");
+    for (method, path) in [
+        ("GET", "/v1/nosuch"),
+        ("PUT", "/v1/nosuch"),
+        ("OPTIONS", "/v1/nosuch"),
+        ("GET", "//v1/status"),
+    ] {
+        let reply = asks(&stage, method, path, "");
         assert_eq!(
             (reply.status, reply.json()["code"].as_str()),
             (404, Some("not_found"))
@@ -64,8 +94,8 @@ fn a_body_that_is_too_large_is_refused_as_that() {
     let stage = Stage::new();
     let body = format!(r#"{{"name": "{}"}}"#, "x".repeat(3 << 20));
     let reply = asks(&stage, "POST", "/v1/disks", &body);
-    assert_eq!(reply.status, 400, "{}", reply.head);
-    assert!(reply.body.contains("length limit exceeded"), "{}", reply.body);
+    assert_eq!(reply.status, 413, "{}", reply.head);
+    assert!(reply.body.contains("larger than 2 MiB"), "{}", reply.body);
 }
 
 #[test]

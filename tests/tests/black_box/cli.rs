@@ -280,3 +280,29 @@ fn errors_are_json_where_json_was_asked_for() {
     let error: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(error["code"], "not_found", "{error:#}");
 }
+
+#[test]
+fn a_daemon_that_does_not_answer_is_named_on_stderr_while_a_command_waits() {
+    let scratch = sterna_tests::Scratch::new();
+    let socket = scratch.path("api.sock");
+    // Connections wait in its queue, as with a daemon that was stopped.
+    let _silent = std::os::unix::net::UnixListener::bind(&socket).expect("bind");
+    let path = socket.display();
+    let expected =
+        format!("the daemon at {path} has not answered for 5 s; still waiting");
+    for more in [None, Some("--json")] {
+        let said = scratch.path("stderr");
+        let mut client = std::process::Command::new(sterna())
+            .args(["--socket".as_ref(), socket.as_os_str()])
+            .arg("status")
+            .args(more)
+            .stderr(std::fs::File::create(&said).expect("create a file"))
+            .spawn()
+            .expect("start sterna");
+        sterna_tests::until("what the command says", seconds(30), || {
+            let said = std::fs::read_to_string(&said).ok()?.replace('\n', " ");
+            said.contains(&expected).then_some(())
+        });
+        client.kill().and_then(|()| client.wait()).expect("kill it");
+    }
+}

@@ -24,11 +24,16 @@ use crate::printable::make_printable;
 /// A call that takes longer is one that somebody wonders about.
 const LONG: Duration = Duration::from_secs(1);
 
+/// A call that takes longer may never be answered: the daemon may have been stopped.
+pub const SILENT: Duration = Duration::from_secs(5);
+
 /// What there is to be told of a call that takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     /// It has taken a second, and there is no answer.
     Begun,
+    /// It has taken [`SILENT`], and there is no answer.
+    Silent,
     /// It is over.
     Over,
 }
@@ -121,9 +126,15 @@ impl Client {
         if let Ok(answer) = tokio::time::timeout(LONG, &mut call).await {
             return answer;
         }
-        tell(Waits::Begun);
-        let answer = call.await;
-        tell(Waits::Over);
+        tell(&self.socket, Waits::Begun);
+        let answer = match tokio::time::timeout(SILENT - LONG, &mut call).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                tell(&self.socket, Waits::Silent);
+                call.await
+            }
+        };
+        tell(&self.socket, Waits::Over);
         answer
     }
 

@@ -18,14 +18,17 @@ use crate::{
     Activities, Advised, CreateDashboardLink, DashboardLink, Status, Task, Top, TopBy,
 };
 
-pub use call::{ClientError, Waits};
+pub use call::{ClientError, SILENT, Waits};
+
+/// Tells somebody of a call that takes long, and of the daemon's socket.
+type Tell = fn(&Path, Waits);
 
 /// A client of one daemon.
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
     /// Who is told of calls that take long.
-    waits: Option<fn(Waits)>,
+    waits: Option<Tell>,
     /// Whether answers are for a terminal.
     shown: bool,
     /// What somebody typed, for the list of activities.
@@ -39,8 +42,9 @@ impl Client {
     }
 
     /// The same client, which says that it waits for a call that takes more than a second,
-    /// and when that is over: the daemon may have asked somebody who hangs.
-    pub fn that_tells(self, waits: fn(Waits)) -> Self {
+    /// and for one that takes more than [`SILENT`], and when that is over: the daemon may
+    /// have asked somebody who hangs, or hang itself.
+    pub fn that_tells(self, waits: Tell) -> Self {
         Client { waits: Some(waits), ..self }
     }
 

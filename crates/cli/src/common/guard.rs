@@ -5,6 +5,7 @@ use clap::Args;
 use sterna_api::{AskGuard, Guard, GuardState, Guarding};
 use sterna_console::format::{iops, moment, rate, response, span};
 use sterna_core::Nanos;
+use sterna_core::qos::policy::RESPONSE_MIN;
 use sterna_core::schedule::Schedule;
 
 /// What is promised to the application.
@@ -80,15 +81,17 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
 pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
     match parse_short(text)? {
         Nanos(0) => Err("give a response time above zero".into()),
+        span if span < RESPONSE_MIN => {
+            Err(format!("give a response time of at least {RESPONSE_MIN}"))
+        }
         span => Ok(span),
     }
 }
 
 /// Reads a span. If the unit is missing, the error names the two usual ones.
 fn span_of(text: &str, usual: [&str; 2]) -> Result<Nanos, String> {
-    if let Ok(number) = text.trim().parse::<f64>()
-        && number > 0.0
-    {
+    let number = text.trim();
+    if number.parse::<f64>().is_ok_and(|it| it > 0.0 && it.is_finite()) {
         let [one, other] = usual;
         return Err(format!(
             "the unit is missing: give {number}{one} or {number}{other}"
@@ -215,6 +218,11 @@ mod tests {
         assert_eq!(parse_span("5").unwrap_err(), "the unit is missing: give 5ms or 5s");
         assert_eq!(parse_long("5").unwrap_err(), "the unit is missing: give 5min or 5h");
         assert_eq!(parse_span("0ms").unwrap_err(), "give a response time above zero");
+        let short = "give a response time of at least 10.0 us";
+        assert_eq!(parse_span("1ns").unwrap_err(), short);
+        assert!(parse_span("inf").unwrap_err().contains("`inf` is not a duration"));
+        let large = "the unit is missing: give 1e300ms or 1e300s";
+        assert_eq!(parse_span("1e300").unwrap_err(), large);
         for nothing in ["0s", "0min", "0h", "0ms"] {
             let said = parse_long(nothing).unwrap_err();
             assert!(!said.contains("response time"), "{nothing}: {said}");

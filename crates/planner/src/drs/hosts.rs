@@ -24,7 +24,7 @@ const MEMORY_MIN: u64 = 1 << 20;
 /// Refuses what no host has.
 fn check_capacity(cpu: f64, memory: u64) -> Result<()> {
     if !(cpu.is_finite() && cpu >= 1.0) {
-        let message = format!("a host needs at least 1 processor, and not {cpu}");
+        let message = format!("a host needs at least 1 processor, and not {cpu:?}");
         return Err(Error::invalid(message).hint("give the number that VMs may use"));
     }
     if memory < MEMORY_MIN {

@@ -124,7 +124,8 @@ impl Planner {
             handle.get()?;
         }
         if !(asked.space > 0.0 && asked.space <= 1.0) {
-            let message = format!("{} is not a part of a datastore's space", asked.space);
+            let message =
+                format!("{:?} is not a part of a datastore's space", asked.space);
             let hint = "give a part above 0 and at most 1: 0.8 is 80 %";
             return Err(Error::invalid(message).hint(hint));
         }

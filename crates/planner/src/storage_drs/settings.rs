@@ -3,6 +3,7 @@
 use sterna_api::{ChangeStorageDrs, Error, Result, StorageDrsBounds, StorageDrsSettings};
 use sterna_core::Nanos;
 use sterna_core::place::storage::Bounds;
+use sterna_core::qos::policy::RESPONSE_MIN;
 use sterna_moves::wanted;
 use sterna_os::lock;
 use sterna_telemetry::samples::window;
@@ -76,13 +77,17 @@ pub(super) fn check_bounds(asked: &StorageDrsBounds) -> Result<()> {
     if !(asked.space > 0.0 && asked.space <= 1.0) {
         let hint = "give a part above 0 and at most 1: 0.8 is 80 %".to_owned();
         return wrong(
-            format!("{} is not a part of a datastore's space", asked.space),
+            format!("{:?} is not a part of a datastore's space", asked.space),
             hint,
         );
     }
-    if asked.latency_us == 0 {
+    let latency = Nanos::from_micros(asked.latency_us);
+    if latency < RESPONSE_MIN {
         let hint = "15000 is 15 ms".to_owned();
-        return wrong("a response time must be above zero".into(), hint);
+        let what = format!(
+            "the response time of {latency} is too short: the minimum is {RESPONSE_MIN}"
+        );
+        return wrong(what, hint);
     }
     if !(1..=MOVES_MOST).contains(&asked.moves) {
         let hint = format!("give 1 to {MOVES_MOST} moves");
@@ -95,7 +100,7 @@ fn check_every(every_s: f64) -> Result<()> {
     if (EVERY_LEAST_S..=EVERY_MOST_S).contains(&every_s) {
         return Ok(());
     }
-    let message = format!("Storage DRS cannot act every {every_s} s");
+    let message = format!("Storage DRS cannot act every {every_s:?} s");
     let hint = format!("give {EVERY_LEAST_S} to {EVERY_MOST_S} s");
     Err(Error::invalid(message).hint(hint))
 }

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sterna_api::{Error, is_printable};
 
-use super::Refusal;
+use super::by_name::from_json;
+use super::{BODY_MOST, Refusal};
 
 /// How long a body may take: a client on the same machine takes a moment.
 const BODY: Duration = Duration::from_secs(30);
@@ -18,11 +22,11 @@ const BODY: Duration = Duration::from_secs(30);
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Refusal;
+    type Rejection = BadBody;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, BadBody> {
         let bytes = all_of(request, state).await?;
-        read(&bytes).map(Body)
+        Ok(Body(read(&bytes)?))
     }
 }
 
@@ -30,34 +34,63 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 pub(super) struct MaybeBody<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
-    type Rejection = Refusal;
+    type Rejection = BadBody;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, BadBody> {
         let bytes = all_of(request, state).await?;
         if matches!(bytes.trim_ascii(), b"" | b"null") {
             return Ok(MaybeBody(T::default()));
         }
-        read(&bytes).map(MaybeBody)
+        Ok(MaybeBody(read(&bytes)?))
     }
 }
 
 /// All of a request's body, in time.
-pub(super) async fn bytes_of(request: Request) -> Result<Bytes, Refusal> {
+pub(super) async fn bytes_of(request: Request) -> Result<Bytes, BadBody> {
     all_of(request, &()).await
 }
 
-async fn all_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Refusal> {
+async fn all_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, BadBody> {
     let bytes = Bytes::from_request(request, state);
     let Ok(bytes) = tokio::time::timeout(BODY, bytes).await else {
         let why = format!("it did not arrive within {} s", BODY.as_secs());
-        return Err(invalid("body", &why));
+        return Err(invalid("body", &why).into());
     };
-    bytes.map_err(|error| invalid("body", &error.body_text()))
+    bytes.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => BadBody::TooLarge,
+        _ => invalid("body", &error.body_text()).into(),
+    })
 }
 
-/// What a body says. An array is none of the objects that are described, although it could
-/// be taken for the fields in their order. Names and paths with control characters would
-/// break everything that shows them, line by line or on a terminal.
+/// Why a body is not taken.
+pub(super) enum BadBody {
+    /// It is larger than [`BODY_MOST`].
+    TooLarge,
+    /// It is wrong.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for BadBody {
+    fn from(refusal: Refusal) -> Self {
+        BadBody::Refused(refusal)
+    }
+}
+
+impl IntoResponse for BadBody {
+    fn into_response(self) -> Response {
+        match self {
+            BadBody::TooLarge => {
+                let most = BODY_MOST >> 20;
+                let refusal = invalid("body", &format!("it is larger than {most} MiB"));
+                (StatusCode::PAYLOAD_TOO_LARGE, Json(refusal.0)).into_response()
+            }
+            BadBody::Refused(refusal) => refusal.into_response(),
+        }
+    }
+}
+
+/// What a body says. Names and paths with control characters would break everything that
+/// shows them, line by line or on a terminal.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     let wrong = |error: serde_json::Error| invalid("body", &error.to_string());
     let value: Value = serde_json::from_slice(bytes).map_err(wrong)?;
@@ -69,7 +102,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
         return Err(Refusal(error.hint("choose a name or a path without them")));
     }
     // From the text, so that what is wrong is said with its line and column.
-    serde_json::from_slice(bytes).map_err(wrong)
+    from_json(bytes).map_err(wrong)
 }
 
 /// Something that it says, or a key, that has control characters.

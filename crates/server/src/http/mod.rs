@@ -6,6 +6,7 @@
 
 mod activity;
 mod advice;
+mod by_name;
 mod changes;
 mod classes;
 mod datastores;
@@ -187,7 +188,9 @@ async fn not_so(method: Method) -> Response {
 }
 
 async fn nothing_there(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let is_page = method == Method::GET && !uri.path().starts_with("/v1/");
+    // With a slash too many, too, a script is not to get a page with status 200.
+    let is_api = uri.path().trim_start_matches('/').starts_with("v1/");
+    let is_page = method == Method::GET && !is_api;
     if let Some(page) = is_page.then(|| page::page(&uri, &headers)).flatten() {
         return page;
     }

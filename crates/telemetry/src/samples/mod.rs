@@ -39,7 +39,7 @@ pub const EVERY: Duration = Duration::from_millis(100);
 /// these.
 pub fn window(asked_s: f64, least_s: f64, most_s: f64) -> Result<Nanos> {
     if !(least_s..=most_s).contains(&asked_s) {
-        let message = format!("a window cannot have {asked_s} s");
+        let message = format!("a window cannot have {asked_s:?} s");
         let hint = format!("it can have {least_s} to {most_s} s");
         return Err(Error::invalid(message).hint(hint));
     }

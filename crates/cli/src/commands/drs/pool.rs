@@ -1,4 +1,4 @@
-//! `sterna pool`: what sets of VMs are promised of all hosts together.
+//! `sterna drs pool`: what sets of VMs are promised of all hosts together.
 
 use clap::{ArgGroup, Args, Subcommand};
 use sterna_api::{AskTerms, ChangePool, CreatePool, Pool, PoolTerms};

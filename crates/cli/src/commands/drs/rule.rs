@@ -1,4 +1,4 @@
-//! `sterna rule`: which VMs are to be together, apart, or on some hosts.
+//! `sterna drs rule`: which VMs are to be together, apart, or on some hosts.
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{AddRule, Rule, RuleKind};

@@ -8,6 +8,9 @@ use super::{Aim, Cruise, Fallback};
 use crate::qos::goal::Goal;
 use crate::{Bytes, Nanos};
 
+/// The shortest response time that is promised: no storage answers sooner.
+pub const RESPONSE_MIN: Nanos = Nanos::from_micros(10);
+
 /// What guests ask for at once: Linux cuts what programs read and write into requests of
 /// no more.
 const REQUEST: u64 = 1 << 20;
@@ -49,18 +52,21 @@ impl fmt::Display for Unbearable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Unbearable::Few(rate) => {
-                let number = if rate < 1 << 10 { rate } else { rate >> 10 };
-                let (few, least) = (Bytes(rate), Bytes(BYTES_MIN));
+                let least = Bytes(BYTES_MIN);
+                let few = Bytes(rate).beside(least);
                 let takes = Nanos(Nanos::from_secs(REQUEST).0 / rate.max(1));
                 write!(
                     f,
                     "{few}/s would stop a guest: one request of {} takes {takes}; the \
-                     minimum is {least}/s (did you mean {number}M",
+                     minimum is {least}/s",
                     Bytes(REQUEST)
                 )?;
-                match number {
-                    ..REQUESTS_MIN => write!(f, " or {number}ms?)"),
-                    _ => write!(f, ", {number}iops or {number}ms?)"),
+                match Bytes(rate).meant_mib() {
+                    None => Ok(()),
+                    Some(it @ ..REQUESTS_MIN) => {
+                        write!(f, " (did you mean {it}M or {it}ms?)")
+                    }
+                    Some(it) => write!(f, " (did you mean {it}M, {it}iops or {it}ms?)"),
                 }
             }
             Unbearable::Rare(rate) => write!(
@@ -71,9 +77,10 @@ impl fmt::Display for Unbearable {
                 Nanos(Nanos::from_secs(QUEUE).0 / rate.max(1))
             ),
             Unbearable::Long(span) => {
-                write!(f, "{span} would stop a guest: the maximum is {RESPONSE_MAX}")?;
-                match span.0 / 1_000_000_000 {
-                    seconds @ ..10_000 => write!(f, " (did you mean {seconds}ms?)"),
+                let long = span.beside(RESPONSE_MAX);
+                write!(f, "{long} would stop a guest: the maximum is {RESPONSE_MAX}")?;
+                match (span.0 / 1_000_000_000, span.0 % 1_000_000_000) {
+                    (seconds @ ..10_000, 0) => write!(f, " (did you mean {seconds}ms?)"),
                     _ => Ok(()),
                 }
             }

@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use admission::{Basis, Capacity, Claims, Oversold, Unproven, admit};
-pub use bearable::{BYTES_MIN, REQUESTS_MIN, RESPONSE_MAX, Unbearable};
+pub use bearable::{BYTES_MIN, REQUESTS_MIN, RESPONSE_MAX, RESPONSE_MIN, Unbearable};
 pub use contradiction::{Contradiction, When, check};
 pub use resolve::{Resolution, Standing, Stands, resolve};
 
