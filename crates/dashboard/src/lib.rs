@@ -38,8 +38,8 @@ struct File {
 }
 
 /// The file of that path, in the best form that the browser takes; in gzip for one that takes
-/// none in which the file is there, which RFC 9110 (12.5.3) leaves to the server. `/` and each path that
-/// has no file are the page itself: its own code knows what the path means.
+/// none in which the file is there, which RFC 9110 (12.5.3) leaves to the server. `/` and each
+/// path that has no file are the page itself: its own code knows what the path means.
 pub fn find(path: &str, accepts: &str) -> Option<Asset> {
     let path = path.trim_start_matches('/');
     let named = files::ALL.iter().find(|file| file.path == path);

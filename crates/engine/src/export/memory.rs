@@ -11,8 +11,8 @@
 //!
 //! When memory is that short, a command of a connection that holds nothing makes do with
 //! two small buffers, a sixteenth of what is free or less (`small`); a page each, if its disk
-//! or its datastore has its share. So it takes many connections that give nothing back to leave nothing for
-//! one command more; and then the clock runs out for them (`STALL`).
+//! or its datastore has its share. So it takes many connections that give nothing back to leave
+//! nothing for one command more; and then the clock runs out for them (`STALL`).
 //!
 //! Who is refused stands in line. While the first in line holds nothing, all
 //! that becomes free is kept for it (`Pool::reserved`).

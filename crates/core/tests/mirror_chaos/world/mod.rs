@@ -238,14 +238,7 @@ impl World {
             if self.is_source_in_trouble() {
                 return;
             }
-            if matches!(phase, Phase::Paused(_))
-                && self.random.one_in(self.setup.foreign_while_paused)
-            {
-                return self.others_write_while_paused();
-            }
-            let may_be_off = matches!(phase, Phase::Paused(_)) && !self.vm_is_off;
-            if may_be_off && self.random.one_in(self.setup.backups) {
-                self.vm_is_off = true;
+            if matches!(phase, Phase::Paused(_)) && self.others_come_in_a_pause() {
                 return;
             }
             if let Phase::Paused(reason) = phase
@@ -274,6 +267,17 @@ impl World {
         } else {
             self.advance();
         }
+    }
+
+    /// Whether others do something in this step, while the migration stands still.
+    fn others_come_in_a_pause(&mut self) -> bool {
+        if self.random.one_in(self.setup.foreign_while_paused) {
+            self.others_write_while_paused();
+            return true;
+        }
+        let goes_off = !self.vm_is_off && self.random.one_in(self.setup.backups);
+        self.vm_is_off |= goes_off;
+        goes_off
     }
 
     /// Whether something went wrong with the source in this step.
