@@ -23,7 +23,7 @@ const LAST_THREADS: Duration = Duration::from_secs(3);
 
 /// How long the last records may take after that: half a dozen durable writes, each of which may
 /// take a second on a busy disk.
-const LAST_RECORDS: Duration = Duration::from_secs(4);
+const LAST_RECORDS: Duration = Duration::from_secs(3);
 
 /// How long the engine may take to end. It also notes in the state directory how each disk was
 /// left.
