@@ -22,11 +22,9 @@ impl Moves {
     ) -> Result<(), Obstacle> {
         let to = &record.to.datastore;
         let unreachable = |error| Obstacle {
-            error,
-            remedy: format!("check datastore {to}"),
-            compare: repair,
             unreachable: !repair,
             blame: Blame::Away,
+            ..obstacle(error, &format!("check datastore {to}"), repair)
         };
         let handle = self.storage.handle(to).map_err(unreachable)?;
         // Here the job's turn is held, so nothing may wait for what hangs.

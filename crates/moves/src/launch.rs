@@ -70,7 +70,11 @@ impl Moves {
             match error {
                 MigrateError::Map(error) if error.may_pass() => {
                     let first = "check the state directory";
-                    Obstacle { blame: Blame::Other, ..obstacle(refusal, first, false) }
+                    Obstacle {
+                        blame: Blame::Other,
+                        is_unrecorded: true,
+                        ..obstacle(refusal, first, false)
+                    }
                 }
                 MigrateError::Map(_) => obstacle(refusal, "", true),
                 MigrateError::WrittenByOthers(_) => obstacle(refusal, STOP_WRITER, true),
@@ -115,9 +119,10 @@ impl Moves {
             found.map_err(|error| obstacle(error, &remedy(), false))
         };
         let (source, _) = image(&record.from)?;
-        let from = self.storage.handle(&record.from.datastore);
+        let from = self.storage.handle(&record.from.datastore).ok();
+        let says = from.filter(|from| !from.may_compress());
         let allocated =
-            from.ok().and_then(|it| it.allocated(&record.from.image, record.size));
+            says.and_then(|from| from.allocated(&record.from.image, record.size));
         let (destination, budget) = image(&record.to)?;
         let options = Options {
             verify: record.verify,

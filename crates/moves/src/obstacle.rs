@@ -18,11 +18,14 @@ pub(super) struct Obstacle {
     pub(super) unreachable: bool,
     /// Whose fault it is, where not all has to be compared.
     pub(super) blame: Blame,
+    /// The state directory takes nothing new.
+    pub(super) is_unrecorded: bool,
 }
 
 pub(super) fn obstacle(error: Error, remedy: &str, compare: bool) -> Obstacle {
     let (unreachable, blame) = (false, Blame::Destination);
-    Obstacle { error, remedy: remedy.into(), compare, unreachable, blame }
+    let (remedy, is_unrecorded) = (remedy.into(), false);
+    Obstacle { error, remedy, compare, unreachable, blame, is_unrecorded }
 }
 
 impl Obstacle {

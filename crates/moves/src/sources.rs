@@ -50,7 +50,8 @@ impl Moves {
         let asked = self.ask_sources(vec![record.clone()]).and_then(Asked::answer);
         let seen = asked.unwrap_or_default();
         tell(&seen);
-        seen.first().is_some_and(|(_, look)| *look != SourceLook::Unknown)
+        let is_seen = |look| matches!(look, SourceLook::Unchanged | SourceLook::Written);
+        seen.first().is_some_and(|(_, look)| is_seen(*look))
     }
 
     /// Asks about the sources of these migrations, which are on one datastore.

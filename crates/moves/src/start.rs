@@ -13,8 +13,8 @@ use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
 use sterna_state::{
-    Blame, Counted, DiskRecord, Ending, FoundInImages, MigrationRecord, Pause, Place,
-    Step, StoreError,
+    Counted, DiskRecord, Ending, FoundInImages, MigrationRecord, Pause, Place, Step,
+    StoreError,
 };
 use sterna_storage::datastores::claim_of as datastore_claim;
 use sterna_storage::disks::{claim_of, provision};
@@ -62,7 +62,7 @@ impl From<StoreError> for NotStarted {
 
 impl From<Obstacle> for NotStarted {
     fn from(obstacle: Obstacle) -> NotStarted {
-        let is_unrecorded = obstacle.blame == Blame::Other;
+        let is_unrecorded = obstacle.is_unrecorded;
         NotStarted { error: obstacle.error.hint(obstacle.remedy), is_unrecorded }
     }
 }

@@ -98,10 +98,11 @@ impl StoreError {
     /// Whether the database's storage may be what has refused a change, and takes it once it
     /// has room or works again.
     pub fn may_be_storage(&self) -> bool {
-        matches!(
-            self,
-            StoreError::Sqlite { .. } | StoreError::NotDurable { .. } | StoreError::Gone
-        )
+        match self {
+            StoreError::Sqlite { source, .. } => !is_damaged(source),
+            StoreError::NotDurable { .. } | StoreError::Gone => true,
+            _ => false,
+        }
     }
 
     /// The error with what SQLite said.

@@ -7,7 +7,7 @@ use sterna_api::{
     AddDatastore, Datastore, DatastoreKind, Error, NAME_RULE, Result, is_name,
 };
 use sterna_core::Shape;
-use sterna_engine::datastore::{Location, mark};
+use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
 use crate::Storage;
@@ -98,7 +98,13 @@ impl Storage {
         if let Some(known) = self.all_handles().into_iter().find(same) {
             return Err(taken(&handle.record().location, known.name()));
         }
-        if let Some(known) = self.shows_its_mark(&handle) {
+        // So does a file system in user space, which has numbers of its own. A copy of a datastore
+        // has its mark, too, and is another place.
+        let marked = |other: &Arc<DatastoreHandle>| {
+            handle.mark().is_some() && other.mark() == handle.mark()
+        };
+        let mut alike = self.all_handles().into_iter().filter(marked);
+        if let Some(known) = alike.find(|other| handle.appears_in(other)) {
             return Err(taken(&handle.record().location, known.name()));
         }
         self.store.add_datastore(DatastoreRecord { mark: handle.mark(), ..record })?;
@@ -109,23 +115,6 @@ impl Storage {
         let location = &handle.record().location;
         tracing::info!(datastore = name, %location, "datastore added");
         self.view_datastore(&handle, &handle.look())
-    }
-
-    /// The datastore in whose directory the mark is that a new one has just got: it is the same
-    /// directory by another path, through a file system in user space. It gets its own mark back.
-    fn shows_its_mark(&self, new: &DatastoreHandle) -> Option<Arc<DatastoreHandle>> {
-        let mark = new.mark()?;
-        let shows = |other: &Arc<DatastoreHandle>| other.shows(mark);
-        let known = self.all_handles().into_iter().find(shows)?;
-        if let (Some(directory), Some(own)) =
-            (known.record().location.directory(), known.mark())
-        {
-            let directory = directory.to_owned();
-            // It showed the other one a moment ago. If it hangs now, its next start gives it back.
-            let given = known.ask_files(move || mark::give(own, &directory, Some(mark)));
-            drop(given.answer());
-        }
-        Some(known)
     }
 
     /// Forgets a datastore that nothing uses.

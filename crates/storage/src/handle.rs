@@ -18,6 +18,7 @@ pub use self::images::Gone;
 pub use self::old_copies::ImageLook;
 pub use self::reading::{Answer, Told};
 
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,8 +28,8 @@ use std::time::Duration;
 use sterna_api::{Error, Result};
 use sterna_core::{Mark, file_system};
 use sterna_engine::Budget;
-use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space, mark};
-use sterna_os::lock;
+use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
+use sterna_os::{lock, random};
 use sterna_state::Store;
 
 use crate::Storage;
@@ -418,11 +419,22 @@ impl DatastoreHandle {
     }
 
     fn has_shared_blocks(&self) -> bool {
-        let Some(directory) = self.record.location.directory() else { return false };
-        let directory = directory.to_owned();
+        let is_directory = self.record.location.directory().is_some();
+        is_directory && self.kind().is_none_or(file_system::may_share_blocks)
+    }
+
+    /// Whether its files may have more data than blocks, as those that write to new places
+    /// compress.
+    pub fn may_compress(&self) -> bool {
+        let is_directory = self.record.location.directory().is_some();
+        is_directory && self.kind().is_none_or(file_system::is_copied_on_write)
+    }
+
+    /// The kind of the file system that its directory is in, if it says so in time.
+    fn kind(&self) -> Option<u32> {
+        let directory = self.record.location.directory()?.to_owned();
         let asked = self.asker.ask(FIGURE, move || rustix::fs::statfs(&directory));
-        let kind = asked.answer().and_then(Result::ok).map(|found| found.f_type as u32);
-        kind.is_none_or(file_system::may_share_blocks)
+        asked.answer().and_then(Result::ok).map(|found| found.f_type as u32)
     }
 
     /// Whether both are one directory, by whatever paths, as far as they say so in time.
@@ -431,12 +443,25 @@ impl DatastoreHandle {
         mine.is_some() && mine == other.inode()
     }
 
-    /// Whether its directory has this mark, as far as it says so in time.
-    pub(crate) fn shows(&self, mark: Mark) -> bool {
-        let Some(directory) = self.record.location.directory() else { return false };
-        let directory = directory.to_owned();
-        let asked = self.asker.ask(FIGURE, move || mark::read(&directory).ok());
-        asked.answer().flatten() == Some(mark)
+    /// Whether a file that is made in this directory is in the other one, too, as far as both say
+    /// so in time.
+    pub(crate) fn appears_in(&self, other: &DatastoreHandle) -> bool {
+        let directories =
+            (self.record.location.directory(), other.record.location.directory());
+        let (Some(here), Some(there)) = directories else { return false };
+        let Ok(number) = random::number() else { return false };
+        let name = format!(".sterna-same-{number:032x}");
+        let (made, seen) = (here.join(&name), there.join(&name));
+        let make =
+            move || OpenOptions::new().write(true).create_new(true).open(made).is_ok();
+        if self.files.ask(FIGURE, make).answer() != Some(true) {
+            return false;
+        }
+        let asked = other.files.ask(FIGURE, move || seen.symlink_metadata().is_ok());
+        let is_there = asked.answer().unwrap_or(false);
+        let made = here.join(&name);
+        drop(self.files.ask(FIGURE, move || fs::remove_file(made)).answer());
+        is_there
     }
 
     /// The directory that its images are in: the number of its file system, and its own

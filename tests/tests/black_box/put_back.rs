@@ -16,15 +16,17 @@ const SIZE: u64 = 32 * MIB;
 /// What Sterna says when it sees others' writes.
 const SEEN: &str = "another program has changed the disk's image";
 
-/// A full disk `a` on `here` that moves to a datastore, slowly.
-fn moving(stage: &Stage, to: &str) -> u64 {
+/// A full disk `a` on `here` that moves like this, slowly.
+fn moving(stage: &Stage, how: &str) -> u64 {
     stage.disk("a", SIZE);
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
-    stage.daemon.migrate(&format!("a --to {to} --rate 16M"))
+    stage.daemon.migrate(&format!("a --rate 16M --to {how}"))
 }
 
 /// It is paused when half of it is compared.
 fn paused_in_the_comparison(stage: &Stage, id: u64) {
+    stage.daemon.wait_for(id, "verifying", seconds(60));
+    stage.daemon.sterna(&format!("migration set {id} --rate 4M")).ok();
     until("half of the comparison", seconds(60), || {
         let verified = stage.daemon.migration(id)["progress"]["verified"].as_u64();
         verified.is_some_and(|bytes| bytes >= SIZE / 2).then_some(())
@@ -80,10 +82,11 @@ fn nor_does_a_guest_that_writes_afterwards_hide_it() {
 #[test]
 fn a_backup_that_is_put_back_during_the_copy_is_the_disks_data() {
     let stage = Stage::new();
-    let id = moving(&stage, "there");
+    let id = moving(&stage, "there --no-verify");
     stage.daemon.wait_for_bytes(id, 4 * MIB);
     overwrite(&stage.here.join("a.raw"));
     ends_with(&stage, id, 'x');
+    assert!(stage.daemon.log().contains(SEEN), "{}", stage.daemon.log());
 }
 
 #[test]

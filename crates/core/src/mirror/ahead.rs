@@ -6,7 +6,7 @@
 //!
 //! Nobody asks for all holes before the copy begins. What is known by then is how much of the
 //! source is allocated: an upper bound of what has data (blocks that were reserved and never
-//! written are allocated, too). What the scans find is known besides, and where the source
+//! written are allocated, too), where the file system does not compress. What the scans find is known besides, and where the source
 //! cannot say what is allocated, it is all that is known.
 //!
 //! A mirror that goes on after an earlier daemon does not know how much of what is equal by
@@ -43,6 +43,16 @@ impl Ahead {
     /// So many bytes are holes on both sides.
     pub(super) fn skipped(&mut self, bytes: u64) {
         self.holes += bytes;
+    }
+
+    /// The comparison begins again where it had read no more than so many bytes.
+    pub(super) fn compares_again(&mut self, before: u64) {
+        self.read = self.read.min(before);
+    }
+
+    /// Nothing that was equal is believed any more, the holes included.
+    pub(super) fn begins_again(&mut self) {
+        (self.equal_before, self.holes, self.read) = (0, 0, 0);
     }
 
     /// The comparison has read so many bytes of each side.
@@ -102,6 +112,18 @@ mod tests {
         assert_eq!(ahead.to_copy(4 * GIB, 0), 4 * GIB);
         let ahead = Ahead::new(100 * GIB, Some(20 * GIB), 30 * GIB);
         assert_eq!(ahead.to_copy(70 * GIB, 0), 20 * GIB);
+    }
+
+    #[test]
+    fn what_is_compared_again_is_ahead_again() {
+        let mut ahead = Ahead::new(100 * GIB, Some(50 * GIB), 0);
+        ahead.skipped(50 * GIB);
+        ahead.compared(40 * GIB);
+        assert_eq!(ahead.to_compare(20 * GIB, 0), 10 * GIB);
+        ahead.compares_again(0);
+        assert_eq!(ahead.to_compare(100 * GIB, 0), 50 * GIB);
+        ahead.begins_again();
+        assert_eq!(ahead.to_copy(100 * GIB, 0), 50 * GIB);
     }
 
     #[test]

@@ -240,6 +240,7 @@ impl<M: RegionMap> Mirror<M> {
                 // What was read before is older than what others may have written.
                 self.jobs.void();
                 self.copier.verify_from(0);
+                self.ahead.compares_again(0);
             }
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));

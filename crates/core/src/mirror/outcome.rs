@@ -44,8 +44,9 @@ impl<M: RegionMap> Mirror<M> {
                     self.copier.source_errors = 0;
                     self.bad.source_reads();
                 }
-                if job.verify {
-                    self.ahead.compared(*read);
+                match job.verify {
+                    true => self.ahead.compared(*read),
+                    false => self.ahead.skipped(job.job.range.len.saturating_sub(*read)),
                 }
                 self.pace.done(now, job.job.range.len, *read, *read, false);
                 if job.void {

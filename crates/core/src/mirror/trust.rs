@@ -153,6 +153,7 @@ impl<M: RegionMap> Mirror<M> {
             if doubt != Doubt::Unflushed {
                 self.regions.distrust(doubt == Doubt::Everything);
                 self.copier.restart();
+                self.ahead.begins_again();
             }
             return;
         }
@@ -164,11 +165,13 @@ impl<M: RegionMap> Mirror<M> {
                 {
                     // Too many to be remembered one by one.
                     self.copier.verify_from(first);
+                    self.ahead.compares_again(first * self.config.region);
                 }
             }
             Doubt::Equal | Doubt::Everything => {
                 self.regions.distrust(doubt == Doubt::Everything);
                 self.copier.restart();
+                self.ahead.begins_again();
             }
         }
         self.undo_switch(now, out);

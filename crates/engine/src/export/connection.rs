@@ -38,6 +38,10 @@ const SEND: u32 = 2;
 /// take some milliseconds.
 const UNREAD_FROM: Nanos = Nanos::from_millis(100);
 
+/// A client that has not taken what was sent for so long stalls. The kernel says when a whole
+/// message has gone, of up to 2 MiB: at this limit a slow network does 35 KiB a second.
+const SEND_STALL: Nanos = Nanos::from_secs(60);
+
 pub(crate) struct Connection {
     index: u32,
     fd: Fd,
@@ -465,7 +469,7 @@ impl Connection {
     pub(crate) fn stalls(&self, now: Nanos) -> bool {
         let waits_for_payload = self.receiving && matches!(self.phase, Phase::Payload(_));
         let stalls = waits_for_payload && self.progress.stalls(now)
-            || self.commands.is_sending() && self.sent.stalls(now);
+            || self.commands.is_sending() && self.sent.has_lasted(now, SEND_STALL);
         self.holds_memory() && stalls
     }
 

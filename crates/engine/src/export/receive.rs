@@ -7,9 +7,8 @@ use crate::buffer::{Buf, Pool, Slice};
 
 use super::{RECEIVE_MAX, RECEIVE_MIN, STALL};
 
-/// A client that sends a payload sends at least so much of it in [`STALL`], and one that takes
-/// replies takes so much: 2 KiB a second, less than any network that disks are used over. A byte
-/// now and then is no progress.
+/// A client that sends a payload sends at least so much of it in [`STALL`]: 2 KiB a second, less
+/// than any network that disks are used over. A byte now and then is no progress.
 const PROGRESS: usize = 64 << 10;
 
 /// What has been received and not yet been used.
@@ -58,7 +57,12 @@ impl Progress {
 
     /// Whether it comes too slowly for others to wait for the memory that it takes.
     pub(super) fn stalls(&self, now: Nanos) -> bool {
-        now.since(self.mark) > STALL
+        self.has_lasted(now, STALL)
+    }
+
+    /// Whether it has not come that far for longer than that.
+    pub(super) fn has_lasted(&self, now: Nanos, limit: Nanos) -> bool {
+        now.since(self.mark) > limit
     }
 }
 

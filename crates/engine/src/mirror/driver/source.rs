@@ -39,11 +39,20 @@ pub(super) struct SourceFile {
     origin: Origin,
     /// When a guest last wrote to it, at the latest (since 1970).
     wrote: Nanos,
+    /// When it had last changed as of the last look. What was seen once is no news: a time that is
+    /// ahead of the clock would else be taken for a change at each look.
+    seen: Option<Nanos>,
 }
+
+/// File systems with times in whole seconds may mean any moment of one, and are taken to mean its
+/// last one where the doubt is about an earlier daemon's writes (`origin`). A look that comes
+/// every few seconds would take each write of a guest for somebody else's then: here it is the
+/// first one, and what others write in the second of a guest's write does not show.
+const WHOLE_SECOND: u64 = 999_999_999;
 
 impl SourceFile {
     pub(super) fn new(origin: Origin) -> SourceFile {
-        SourceFile { origin, wrote: origin::now() }
+        SourceFile { origin, wrote: origin::now(), seen: None }
     }
 
     /// A guest's write begins, or has ended.
@@ -55,11 +64,23 @@ impl SourceFile {
     /// the source.
     fn look(&self, found: &Found) -> SourceLook {
         let (side, now) = (Side::Source, origin::now());
-        match suspicion_of(side, &self.origin, found, self.wrote, now) {
+        let is_seen = self.seen.is_some() && self.seen == found.changed;
+        let changed = found.changed.map(earliest);
+        let found = Found { changed, ..*found };
+        match suspicion_of(side, &self.origin, &found, self.wrote, now) {
             None => SourceLook::Unchanged,
+            Some(Suspicion::Written(_)) if is_seen => SourceLook::Unchanged,
             Some(Suspicion::Written(_)) => SourceLook::Written,
             Some(_) => SourceLook::Unknown,
         }
+    }
+}
+
+/// The first moment that a time of a file may mean.
+fn earliest(changed: Nanos) -> Nanos {
+    match changed.0 % 1_000_000_000 {
+        WHOLE_SECOND => Nanos(changed.0 - WHOLE_SECOND),
+        _ => changed,
     }
 }
 
@@ -77,10 +98,11 @@ impl MirrorDriver {
             if self.ended.is_some() || self.told.values().any(Told::is_write) {
                 return SourceLook::Busy;
             }
-            self.source_file = SourceFile::new(found.origin);
+            self.source_file.origin = found.origin;
             let why = Suspicion::Written(Side::Source);
             self.tell(core, cx, Event::Doubted(why.doubt()));
         }
+        self.source_file.seen = found.changed;
         look
     }
 }
@@ -109,5 +131,27 @@ mod tests {
         assert_eq!(file.look(&silent), SourceLook::Unknown);
         file.is_written();
         assert_eq!(file.look(&at(1001)), SourceLook::Unchanged);
+    }
+
+    #[test]
+    fn a_time_that_is_ahead_of_the_clock_is_news_once() {
+        let mut file = SourceFile::new(ORIGIN);
+        let ahead = origin::now().plus(Nanos::from_secs(3600));
+        let found = Found { origin: ORIGIN, changed: Some(ahead) };
+        assert_eq!(file.look(&found), SourceLook::Written);
+        file.seen = found.changed;
+        assert_eq!(file.look(&found), SourceLook::Unchanged);
+        let later = Found { changed: Some(ahead.plus(Nanos(1))), ..found };
+        assert_eq!(file.look(&later), SourceLook::Written);
+    }
+
+    #[test]
+    fn a_guests_write_is_its_own_where_times_are_whole_seconds() {
+        let mut file = SourceFile::new(ORIGIN);
+        file.wrote = Nanos::from_millis(1_000_200);
+        let second = |secs| Nanos(Nanos::from_secs(secs).0 + WHOLE_SECOND);
+        let at = |secs| Found { origin: ORIGIN, changed: Some(second(secs)) };
+        assert_eq!(file.look(&at(1000)), SourceLook::Unchanged);
+        assert_eq!(file.look(&at(1002)), SourceLook::Written);
     }
 }
