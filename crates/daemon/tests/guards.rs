@@ -22,7 +22,7 @@ async fn what_no_guard_can_hold_is_refused() {
         |text: &str| AskGuard { finish_by: Some(text.into()), ..AskGuard::default() };
     for (guard, words) in [
         (AskGuard { keep: Some(1.5), ..AskGuard::default() }, "cannot keep"),
-        (p99(0), "above zero"),
+        (p99(0), "the minimum is 10.0 us"),
         (p99(20_000_000), "the maximum is 10.0 s"),
         (p99(u64::MAX), "the maximum is 10.0 s"),
         (by("yesterday"), "no time to finish by"),

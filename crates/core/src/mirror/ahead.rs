@@ -6,8 +6,8 @@
 //!
 //! Nobody asks for all holes before the copy begins. What is known by then is how much of the
 //! source is allocated: an upper bound of what has data (blocks that were reserved and never
-//! written are allocated, too), where the file system does not compress. What the scans find is known besides, and where the source
-//! cannot say what is allocated, it is all that is known.
+//! written are allocated, too), where the file system does not compress. What the scans find is
+//! known besides, and where the source cannot say what is allocated, it is all that is known.
 //!
 //! A mirror that goes on after an earlier daemon does not know how much of what is equal by
 //! now are holes. It goes by the lesser of what is behind and what is allocated, so that its

@@ -27,11 +27,10 @@
 //! to a rate it may come late, so that less is lent for it; a client that sends
 //! the rest of its payload; a client that takes its replies. The last two end as
 //! well, because a client that has sent hardly anything for `STALL`, or taken hardly anything
-//! for twice as long, while someone waits for memory is disconnected. A long read whose reply must be in one part owns the
-//! connection's output until it is done, and has its own two buffers to get it
-//! done with; it needs none of the answers that wait behind it. The line is
-//! first come first served, so a large command is not overtaken for ever by
-//! small ones.
+//! for twice as long, while someone waits for memory is disconnected. A long read whose reply
+//! must be in one part owns the connection's output until it is done, and has its own two
+//! buffers to get it done with; it needs none of the answers that wait behind it. The line is
+//! first come first served, so a large command is not overtaken for ever by small ones.
 //!
 //! **Any offset and length** is served to clients that have not asked for the block sizes
 //! (`blocks`); to others, multiples of a block.

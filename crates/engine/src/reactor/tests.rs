@@ -167,7 +167,8 @@ fn what_one_begins_that_goes_on_waiting_is_answered_in_the_same_turn() {
 
 #[test]
 fn a_client_whose_disk_has_moved_waits_for_its_old_datastore_no_more() {
-    let mut reactor = reactor(1 << 20);
+    // So little that nobody is let in beyond the portion, not even with a page.
+    let mut reactor = reactor(256 << 10);
     let (here, there) = (Arc::<Datastore>::default(), Arc::<Datastore>::default());
     let (sick, old, new) = (Asked::default(), Asked::default(), Asked::default());
     let stays = reactor.disk_at(&here, &sick);
