@@ -94,9 +94,9 @@ fn command_line() -> String {
     line
 }
 
-/// Says that the daemon has not answered yet: on a screen at once, and takes that back;
-/// after [`SILENT`] to whoever reads stderr, also a log, and once, since a command may ask
-/// again and again.
+/// Says that the daemon has not answered yet. On a screen the command says so at once, and
+/// clears the line when the answer comes. After [`SILENT`] it writes a line to stderr, once,
+/// because one command may ask the daemon many times.
 fn say_waiting(socket: &Path, waits: Waits) {
     static SAID: AtomicBool = AtomicBool::new(false);
     // Nobody is worse off without it.

@@ -93,18 +93,9 @@ impl Storage {
             error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;
         self.check_is_no_disk(&handle)?;
-        // A link or a mount leads to it by another path.
-        let same = |other: &Arc<DatastoreHandle>| other.is_same_directory(&handle);
+        // A link, a mount or a file system in user space leads to it by another path.
+        let same = |other: &Arc<DatastoreHandle>| handle.is_same_directory(other);
         if let Some(known) = self.all_handles().into_iter().find(same) {
-            return Err(taken(&handle.record().location, known.name()));
-        }
-        // So does a file system in user space, which has numbers of its own. A copy of a datastore
-        // has its mark, too, and is another place.
-        let marked = |other: &Arc<DatastoreHandle>| {
-            handle.mark().is_some() && other.mark() == handle.mark()
-        };
-        let mut alike = self.all_handles().into_iter().filter(marked);
-        if let Some(known) = alike.find(|other| handle.appears_in(other)) {
             return Err(taken(&handle.record().location, known.name()));
         }
         self.store.add_datastore(DatastoreRecord { mark: handle.mark(), ..record })?;

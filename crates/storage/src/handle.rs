@@ -6,6 +6,7 @@
 //! its free space in time ([`FIGURE`]), nobody waits for it longer.
 
 mod at_first;
+mod directory;
 mod images;
 mod old_copies;
 mod reading;
@@ -18,18 +19,16 @@ pub use self::images::Gone;
 pub use self::old_copies::ImageLook;
 pub use self::reading::{Answer, Told};
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_core::{Mark, file_system};
+use sterna_core::Mark;
 use sterna_engine::Budget;
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
-use sterna_os::{lock, random};
+use sterna_os::lock;
 use sterna_state::Store;
 
 use crate::Storage;
@@ -408,69 +407,6 @@ impl DatastoreHandle {
         let datastore = lock(&self.state).clone()?;
         let space = move || datastore.space().map_err(|error| error.to_string());
         Ok(self.asker.ask(FIGURE, space))
-    }
-
-    /// Whether its images and another's may share blocks: they are on one file system, as far
-    /// as they say so in time, and it is not of a kind that cannot.
-    pub fn may_share_blocks(&self, other: &DatastoreHandle) -> bool {
-        let file_system = |one: &DatastoreHandle| one.inode().map(|(device, _)| device);
-        let mine = file_system(self);
-        mine.is_some() && mine == file_system(other) && self.has_shared_blocks()
-    }
-
-    fn has_shared_blocks(&self) -> bool {
-        let is_directory = self.record.location.directory().is_some();
-        is_directory && self.kind().is_none_or(file_system::may_share_blocks)
-    }
-
-    /// Whether its files may have more data than blocks, as those that write to new places
-    /// compress.
-    pub fn may_compress(&self) -> bool {
-        let is_directory = self.record.location.directory().is_some();
-        is_directory && self.kind().is_none_or(file_system::is_copied_on_write)
-    }
-
-    /// The kind of the file system that its directory is in, if it says so in time.
-    fn kind(&self) -> Option<u32> {
-        let directory = self.record.location.directory()?.to_owned();
-        let asked = self.asker.ask(FIGURE, move || rustix::fs::statfs(&directory));
-        asked.answer().and_then(Result::ok).map(|found| found.f_type as u32)
-    }
-
-    /// Whether both are one directory, by whatever paths, as far as they say so in time.
-    pub(crate) fn is_same_directory(&self, other: &DatastoreHandle) -> bool {
-        let mine = self.inode();
-        mine.is_some() && mine == other.inode()
-    }
-
-    /// Whether a file that is made in this directory is in the other one, too, as far as both say
-    /// so in time.
-    pub(crate) fn appears_in(&self, other: &DatastoreHandle) -> bool {
-        let directories =
-            (self.record.location.directory(), other.record.location.directory());
-        let (Some(here), Some(there)) = directories else { return false };
-        let Ok(number) = random::number() else { return false };
-        let name = format!(".sterna-same-{number:032x}");
-        let (made, seen) = (here.join(&name), there.join(&name));
-        let make =
-            move || OpenOptions::new().write(true).create_new(true).open(made).is_ok();
-        if self.files.ask(FIGURE, make).answer() != Some(true) {
-            return false;
-        }
-        let asked = other.files.ask(FIGURE, move || seen.symlink_metadata().is_ok());
-        let is_there = asked.answer().unwrap_or(false);
-        let made = here.join(&name);
-        drop(self.files.ask(FIGURE, move || fs::remove_file(made)).answer());
-        is_there
-    }
-
-    /// The directory that its images are in: the number of its file system, and its own
-    /// there.
-    fn inode(&self) -> Option<(u64, u64)> {
-        let directory = self.record.location.directory()?.to_owned();
-        let asked = self.asker.ask(FIGURE, move || directory.metadata());
-        let metadata = asked.answer()?.ok()?;
-        Some((metadata.dev(), metadata.ino()))
     }
 
     /// Asks something of its files, apart from figures; nothing if it does not answer.

@@ -236,12 +236,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationForgot => self.withdraw(now, Doubt::Unflushed, out),
             Event::SourceForgot(why) => self.source_forgot(now, why, out),
             Event::Doubted(doubt) => self.withdraw(now, doubt, out),
-            Event::Unwatched => {
-                // What was read before is older than what others may have written.
-                self.jobs.void();
-                self.copier.verify_from(0);
-                self.ahead.compares_again(0);
-            }
+            Event::Unwatched => self.was_unwatched(),
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }

@@ -152,8 +152,7 @@ impl<M: RegionMap> Mirror<M> {
         if self.switch.committing() {
             if doubt != Doubt::Unflushed {
                 self.regions.distrust(doubt == Doubt::Everything);
-                self.copier.restart();
-                self.ahead.begins_again();
+                self.begin_again();
             }
             return;
         }
@@ -164,16 +163,31 @@ impl<M: RegionMap> Mirror<M> {
                     && count > AGAIN_MAX as u64
                 {
                     // Too many to be remembered one by one.
-                    self.copier.verify_from(first);
-                    self.ahead.compares_again(first * self.config.region);
+                    self.verify_from(first);
                 }
             }
             Doubt::Equal | Doubt::Everything => {
                 self.regions.distrust(doubt == Doubt::Everything);
-                self.copier.restart();
-                self.ahead.begins_again();
+                self.begin_again();
             }
         }
         self.undo_switch(now, out);
+    }
+
+    /// What others wrote while the migration stood still nobody has seen: what was read before,
+    /// also by jobs under way, is older than that.
+    pub(super) fn was_unwatched(&mut self) {
+        self.jobs.void();
+        self.verify_from(0);
+    }
+
+    fn begin_again(&mut self) {
+        self.copier.restart();
+        self.ahead.begins_again();
+    }
+
+    fn verify_from(&mut self, region: u64) {
+        self.copier.verify_from(region);
+        self.ahead.compares_again(region * self.config.region);
     }
 }

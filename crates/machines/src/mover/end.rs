@@ -115,8 +115,7 @@ impl Driver {
     fn file_left(&self) -> Option<KnownFile> {
         let before = self.record.source_file?;
         let now = self.machines.look_at_source(&self.record.source)?;
-        let is_it = (now.number, now.made) == (before.number, before.made);
-        is_it.then_some(now)
+        (!before.is_another(&now)).then_some(now)
     }
 
     fn ending(&self, note: Option<String>) -> Ending {

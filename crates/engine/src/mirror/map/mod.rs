@@ -250,12 +250,12 @@ impl MapFile {
         Ok(())
     }
 
-    /// What the destination was known by when the map was taken up, or noted since.
+    /// What the source was known by when the map was taken up.
     pub fn source(&self) -> Origin {
         self.header().places.unwrap_or_default().source
     }
 
-    /// What the destination is known by.
+    /// What the destination was known by then, or noted since.
     pub fn destination(&self) -> Origin {
         self.header().places.unwrap_or_default().destination
     }
