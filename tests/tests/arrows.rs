@@ -5,29 +5,42 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("core", &[]),
+    ("placement", &["core"]),
     ("nbd", &[]),
     ("layout", &[]),
     ("dashboard", &[]),
     ("engine", &["core", "nbd"]),
     ("qemu", &["core"]),
     ("workload", &["core", "nbd"]),
-    ("sim", &["core", "workload"]),
+    ("sim", &["core", "placement", "workload"]),
     ("api", &["core"]),
     ("os", &["core", "api"]),
-    ("state", &["os", "api", "core"]),
+    ("state", &["os", "api", "core", "placement"]),
     ("console", &["api", "core"]),
     ("report", &[]),
     ("runtime", &["os", "api"]),
     ("telemetry", &["os", "api", "core"]),
     ("storage", &["telemetry", "runtime", "engine", "state", "os", "api", "core"]),
-    ("lab", &["console", "report", "sim", "workload", "qemu", "api", "core"]),
+    (
+        "lab",
+        &["console", "report", "sim", "workload", "qemu", "api", "core", "placement"],
+    ),
     (
         "cli",
         &[
-            "daemon", "lab", "console", "report", "sim", "workload", "qemu", "api",
-            "layout", "core",
+            "daemon",
+            "lab",
+            "console",
+            "report",
+            "sim",
+            "workload",
+            "qemu",
+            "api",
+            "layout",
+            "core",
+            "placement",
         ],
     ),
 ];
@@ -35,7 +48,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
 /// The services above storage, and the daemon: each uses these, and all that these use.
 const SERVICES: [(&str, &[&str]); 6] = [
     ("moves", &["storage"]),
-    ("machines", &["moves", "qemu"]),
+    ("machines", &["moves", "qemu", "placement"]),
     ("service-levels", &["moves"]),
     ("planner", &["machines", "service-levels"]),
     ("server", &["planner", "dashboard"]),

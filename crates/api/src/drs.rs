@@ -1,8 +1,6 @@
 //! DRS: which VMs should be on other hosts, and why others stay.
 
 use serde::{Deserialize, Serialize};
-use sterna_core::Nanos;
-use sterna_core::place::hosts::CooldownSettings;
 use utoipa::ToSchema;
 
 use crate::{Amounts, Automation};
@@ -37,7 +35,7 @@ impl Default for DrsSettings {
             threshold: 3,
             round_s: 60,
             hold: 3,
-            cooldown_s: CooldownSettings::default().cooldown.0 / Nanos::from_secs(1).0,
+            cooldown_s: 600,
             moves: 10,
             automation: Automation::Manual,
         }

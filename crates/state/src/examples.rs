@@ -2,7 +2,7 @@
 
 use sterna_api::{Application, Guard, PlanEstimate, PlanState, Provision};
 use sterna_core::DiskId;
-use sterna_core::place::waves::{Fault, Stage};
+use sterna_placement::waves::{Fault, Stage};
 
 use crate::{
     Counted, Course, DiskRecord, FoundInImages, MigrationRecord, MoveDesign, Place,

@@ -1,14 +1,14 @@
 //! The record of a plan: many moves, and how far each is.
 //!
 //! What was planned never changes (`design`). How far it is changes with each step of its
-//! machine (`core::place::waves`), all that a step has changed in one transaction: a
+//! machine (`placement::waves`), all that a step has changed in one transaction: a
 //! restart finds the machine between two steps.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::{Guard, PlanEstimate, PlanState, Predicted, RefusedDisk, Tile};
 use sterna_core::DiskId;
-use sterna_core::place::waves::{Fault, Stage};
+use sterna_placement::waves::{Fault, Stage};
 
 use super::workloads::{WorkloadCourse, update_workloads, workloads_of};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};

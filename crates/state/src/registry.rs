@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{CooldownSettings, VmHistory};
+use sterna_placement::hosts::{CooldownSettings, VmHistory};
 
 use super::transfers::{self, TransferRecord};
 use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
-use sterna_core::place::waves::Running;
+use sterna_placement::waves::Running;
 
 use super::plans::{read, whole};
 use super::{

@@ -61,7 +61,8 @@ fn whom_a_deed_has_helped_is_an_event() {
     });
     // Requests may take less already, and the disk counts as hurt for some steps more. What
     // the host does beside makes them longer at times.
-    let says = ["it has not helped yet", "it helps: requests take", "it has become worse"];
+    let says =
+        ["it has not helped yet", "it helps: requests take", "it has become worse"];
     assert!(says.iter().any(|says| tried.contains(says)), "{tried}");
     assert!(tried.ends_with("ago policy 1 of class gold was removed"), "{tried}");
     until("the disk to have recovered", seconds(90), || {

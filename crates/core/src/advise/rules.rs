@@ -4,7 +4,7 @@ use super::facts::{Datastore, Disk, Facts, Way};
 use super::nature::Nature;
 use crate::Nanos;
 use crate::measure::LqFit;
-use crate::place::share_room;
+use crate::room::share_room;
 
 /// A disk that asks for something in this part of the time is seldom quiet.
 const SELDOM_QUIET: f64 = 0.5;

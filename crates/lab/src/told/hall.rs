@@ -7,8 +7,8 @@ use sterna_console::format::{bytes, count, moment, span};
 use sterna_console::output::{Output, WIDTH};
 use sterna_console::table::{Cell, Column, Style, Table, wrap};
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Amounts, Goal, Resource, Wish};
 use sterna_core::schedule::WEEK;
+use sterna_placement::hosts::{Amounts, Goal, Resource, Wish};
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::hall::{Made, Outcome, Period, Sample, Scenario, Side, Total};
 

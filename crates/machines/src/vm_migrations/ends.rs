@@ -5,9 +5,9 @@
 
 use sterna_api::Error;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::Cooldowns;
 use sterna_core::transfer::{Verdict, Words};
 use sterna_os::clock;
+use sterna_placement::hosts::Cooldowns;
 use sterna_state::{
     Entry, History, Reach, Registry, SeatRecord, TransferEnd, TransferRecord,
     TransferStep,

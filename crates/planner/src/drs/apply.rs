@@ -1,9 +1,9 @@
 //! Recommendations that are carried out: the VMs of one go to the hosts that it names.
 
 use sterna_api::{Error, Result, StartTransfer, Transfer};
-use sterna_core::place::hosts::{Recommended, waits};
 use sterna_machines::{VmMigrationOptions, WantedVmMigration, socket_of};
 use sterna_moves::check_rate;
+use sterna_placement::hosts::{Recommended, waits};
 
 use super::round::now;
 use super::scene::DrsScene;

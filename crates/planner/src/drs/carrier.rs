@@ -1,8 +1,8 @@
 //! What is recommended, carried out by itself: by VM migrations from QEMU to QEMU.
 
 use sterna_api::{Automation, DrsSettings, Result};
-use sterna_core::place::hosts::{Acted, Advice, Carrier, Recommended, Wish, act};
 use sterna_os::lock;
+use sterna_placement::hosts::{Acted, Advice, Carrier, Recommended, Wish, act};
 use sterna_state::{Entry, History, Registry, SeatRecord};
 
 use super::round::now;

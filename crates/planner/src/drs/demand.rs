@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use sterna_core::place::hosts::{Amounts, Demand, Uses};
+use sterna_placement::hosts::{Amounts, Demand, Uses};
 use sterna_qemu::Usage;
 
 /// What was seen of a VM.

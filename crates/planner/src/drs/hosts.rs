@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::Bytes;
-use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_machines::claim_of;
 use sterna_os::{clock, lock, program};
+use sterna_placement::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_state::{Entry, History, HostRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 

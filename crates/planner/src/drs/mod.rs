@@ -30,8 +30,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::Cooldowns;
 use sterna_os::lock;
+use sterna_placement::hosts::Cooldowns;
 use sterna_state::Ledger;
 
 use self::demand::Seen;

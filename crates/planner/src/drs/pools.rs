@@ -1,9 +1,9 @@
 //! Resource pools, as the API's requests see them.
 
 use sterna_api::{AskTerms, ChangePool, CreatePool, Error, Pool, PoolTerms, Result};
-use sterna_core::place::hosts::{Amounts, entitled};
 use sterna_machines::claim_of;
 use sterna_os::clock;
+use sterna_placement::hosts::{Amounts, entitled};
 use sterna_state::{Entry, PoolRecord, Registry, SeatRecord};
 use sterna_storage::datastores::check_name;
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use sterna_api::Result;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Advice, advise, waits};
 use sterna_os::{clock, lock};
+use sterna_placement::hosts::{Advice, advise, waits};
 use sterna_qemu::Usage;
 use sterna_runtime::tasks::Task;
 use sterna_state::Registry;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sterna_api::{AddRule, Error, Result, Rule, RuleKind, Warning};
-use sterna_core::place::hosts::{self, Clash, Kind, clash};
 use sterna_os::clock;
+use sterna_placement::hosts::{self, Clash, Kind, clash};
 use sterna_state::{Entry, Registry, RuleRecord};
 use sterna_storage::datastores::check_name;
 

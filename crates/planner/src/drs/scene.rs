@@ -3,7 +3,7 @@
 
 use sterna_api::{PoolTerms, RuleKind};
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{
+use sterna_placement::hosts::{
     Amounts, Bounds, Demand, Host, Inventory, Kind, Pinned, Pool, Rule, Terms, Vm,
 };
 use sterna_state::{Registry, RuleRecord, SeatRecord};

@@ -4,12 +4,12 @@ use sterna_api::{
     DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsStatus, Error, HostVerdict, JudgedVm,
     MoveWorth, Result, StayingVm,
 };
-use sterna_core::place::hosts::{
+use sterna_core::{Nanos, Percent};
+use sterna_os::lock;
+use sterna_placement::hosts::{
     self, Amounts, Because, Goal, Inventory, Recommended, Refused, Resource, Worth,
     entitled, explain, imbalance, score, waits,
 };
-use sterna_core::{Nanos, Percent};
-use sterna_os::lock;
 use sterna_state::Registry;
 
 use super::State;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread;
 
 use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
-use sterna_core::place::waves::{Event, Fault, Refusal};
 use sterna_core::{Bytes, DiskId};
 use sterna_moves::{NotStarted, old_copy};
 use sterna_os::lock;
+use sterna_placement::waves::{Event, Fault, Refusal};
 use sterna_state::{DiskRecord, MigrationRecord, Step};
 use sterna_storage::Space;
 

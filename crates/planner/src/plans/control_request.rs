@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Instant;
 
 use sterna_api::ResumeMigration;
-use sterna_core::place::waves::Wish;
 use sterna_os::lock;
+use sterna_placement::waves::Wish;
 
 use super::{Live, State};
 use crate::Planner;
@@ -119,7 +119,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use sterna_core::place::waves::{Action, Stage};
+    use sterna_placement::waves::{Action, Stage};
     use sterna_state::examples::plan_of_two;
 
     use super::super::plan_run::run_of;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{PlanState, Result};
-use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
 use sterna_os::{clock, lock};
+use sterna_placement::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
 use sterna_runtime::tasks::Task;
 use sterna_state::{Closed, PlanChanges, PlanRecord};
 

@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use sterna_core::Nanos;
-use sterna_core::place::waves::{Action, Event, Fault, Stage};
 use sterna_core::schedule::Schedule;
 use sterna_os::Local;
+use sterna_placement::waves::{Action, Event, Fault, Stage};
 use sterna_state::{Blame, MigrationRecord, Pause, Step};
 
 use super::{Heard, State};

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::{Error, Result, Tile};
-use sterna_core::place::waves::Event;
 use sterna_os::{lock, program};
+use sterna_placement::waves::Event;
 use sterna_state::PlanRecord;
 use tokio::process::Command;
 use tokio::runtime::Builder;

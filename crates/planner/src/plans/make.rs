@@ -8,14 +8,14 @@ use sterna_api::{
     RefusedDisk, Result,
 };
 use sterna_core::Nanos;
-use sterna_core::place::waves::{
-    Assigned, Assignment, Datastore, Move, PlanRun, Rehearsal, Setup, Takes, assign,
-    bound, order, rehearse,
-};
 use sterna_core::predict::{self, Speed, Work};
 use sterna_moves::predictions::{Seen, one_move, terms, told};
 use sterna_moves::{check_rate, moment, wanted};
 use sterna_os::clock;
+use sterna_placement::waves::{
+    Assigned, Assignment, Datastore, Move, PlanRun, Rehearsal, Setup, Takes, assign,
+    bound, order, rehearse,
+};
 use sterna_state::{
     Course, DiskRecord, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord,
     WorkloadCourse,

@@ -2,7 +2,7 @@
 //!
 //! A plan is made from what there is (`make`) and kept; nothing begins before it is
 //! applied. From then on a thread (`drive`) has the plan's state machine
-//! (`core::place::waves`) hear what became of its moves and does what it asks for, by the
+//! (`placement::waves`) hear what became of its moves and does what it asks for, by the
 //! migrations that `sterna_moves` carries out. A migration of a plan is one like any
 //! other: it can be paused, changed and cancelled by its number, and the plan takes note.
 //!
@@ -39,10 +39,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sterna_api::{Error, Plan, PlanState, Result};
-use sterna_core::place::waves::{Event, PlanRun, Stage, Wish};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
+use sterna_placement::waves::{Event, PlanRun, Stage, Wish};
 use sterna_state::{PlanChanges, PlanRecord};
 use sterna_telemetry::figures::RECENT;
 use tokio::sync::watch;

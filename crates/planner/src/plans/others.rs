@@ -7,8 +7,8 @@
 
 use std::collections::HashSet;
 
-use sterna_core::place::waves::Others;
 use sterna_os::lock;
+use sterna_placement::waves::Others;
 use sterna_state::Step;
 
 use super::Live;

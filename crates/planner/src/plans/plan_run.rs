@@ -1,8 +1,8 @@
-//! A plan's state machine (`core::place::waves`), made from its record.
+//! A plan's state machine (`placement::waves`), made from its record.
 
 use sterna_api::PlanState;
 use sterna_core::Nanos;
-use sterna_core::place::waves::{
+use sterna_placement::waves::{
     Action, End, Group, Move, PlanRun, Progress, Setup, Task, Wish, Workload,
 };
 use sterna_state::{PlanEnd, PlanRecord, WorkloadCourse};

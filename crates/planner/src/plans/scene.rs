@@ -6,10 +6,10 @@
 use std::collections::{HashMap, HashSet};
 
 use sterna_api::{Error, ErrorCode, PlanEvacuation, Provision, Result};
-use sterna_core::place::share_room;
-use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
+use sterna_core::room::share_room;
 use sterna_core::{Bytes, DiskId, Percent};
+use sterna_placement::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_state::{DiskRecord, PlanRecord};
 
 use super::tiles::Grouped;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use sterna_api::{Error, NAME_RULE, Result, Tile, is_name};
-use sterna_core::place::waves::{Group, depths};
+use sterna_placement::waves::{Group, depths};
 use sterna_state::PlanRecord;
 
 use super::hooks::check_hooks;

@@ -5,9 +5,9 @@ use sterna_api::{
     PlannedMove, PlannedMoveState, PlannedWorkload, Tile, WorkloadState,
 };
 use sterna_core::Nanos;
-use sterna_core::place::waves::{PlanRun, Running, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
 use sterna_os::{Local, clock};
+use sterna_placement::waves::{PlanRun, Running, Stage, Task, rehearse};
 use sterna_state::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
 use super::plan_run::seconds;
@@ -285,7 +285,7 @@ fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
 
 #[cfg(test)]
 mod tests {
-    use sterna_core::place::waves::Fault;
+    use sterna_placement::waves::Fault;
     use sterna_state::examples::plan_of_two;
 
     use super::super::plan_run::run_of;

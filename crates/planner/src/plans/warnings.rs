@@ -1,8 +1,8 @@
 //! What somebody should look at of plans.
 
 use sterna_api::{Result, Warning, WorkloadState};
-use sterna_core::place::waves::Stage;
 use sterna_os::{clock, lock};
+use sterna_placement::waves::Stage;
 use sterna_state::PlanRecord;
 
 use super::State;

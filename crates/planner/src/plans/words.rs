@@ -1,7 +1,7 @@
 //! What a plan decides, in words.
 
 use sterna_core::Percent;
-use sterna_core::place::waves::{Because, Fault, Running, Why};
+use sterna_placement::waves::{Because, Fault, Running, Why};
 use sterna_state::PlanRecord;
 
 use super::scene::PlanScene;

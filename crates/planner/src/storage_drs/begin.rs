@@ -20,8 +20,8 @@ use sterna_api::{
     Balanced, BalancedOutcome, Error, Result, StartMigration, StorageDrsRun,
     StorageDrsSettings,
 };
-use sterna_core::place::storage::Recommended;
 use sterna_os::lock;
+use sterna_placement::storage::Recommended;
 use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use super::benefit;

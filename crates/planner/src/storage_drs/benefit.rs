@@ -8,11 +8,9 @@
 use sterna_api::{
     Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound, Result,
 };
-use sterna_core::place::storage::{
-    Bounds, Fared, MoveFared, Over, Verdict, Why, verdict,
-};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::{clock, lock};
+use sterna_placement::storage::{Bounds, Fared, MoveFared, Over, Verdict, Why, verdict};
 use sterna_state::{MigrationRecord, Step};
 
 use super::run::seconds;

@@ -29,8 +29,8 @@ use sterna_api::{
     Result, StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings,
 };
 use sterna_core::Nanos;
-use sterna_core::place::storage::{Cycle, advise};
 use sterna_os::{clock, lock};
+use sterna_placement::storage::{Cycle, advise};
 
 use self::begin::Kept;
 pub use self::run::balancing;

@@ -2,7 +2,7 @@
 
 use sterna_api::{Automation, ChosenDatastore, Error, PassedOver, Result};
 use sterna_core::Percent;
-use sterna_core::place::storage::{Because, Chance, NewDisk, Over, choose};
+use sterna_placement::storage::{Because, Chance, NewDisk, Over, choose};
 
 use super::asked;
 use super::run::seconds;

@@ -1,7 +1,7 @@
 //! Why a disk stays, in words.
 
-use sterna_core::place::storage::{Because, Cooldown, Pinned};
 use sterna_core::{Nanos, Percent};
+use sterna_placement::storage::{Because, Cooldown, Pinned};
 
 /// A response time that is said to be longer is endless: a device that does not keep up.
 const ENDLESS: Nanos = Nanos::from_secs(3600);

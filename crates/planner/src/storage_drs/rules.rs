@@ -9,8 +9,8 @@ use sterna_api::{
     CreateStorageRule, Error, ErrorCode, Result, RuleStrength, RuleWish, StorageRule,
 };
 use sterna_core::DiskId;
-use sterna_core::place::storage::{Rule, Strength, Wish, conflict};
 use sterna_os::{clock, lock};
+use sterna_placement::storage::{Rule, Strength, Wish, conflict};
 use sterna_state::{DiskRecord, StorageRuleRecord};
 use sterna_storage::datastores::check_name;
 

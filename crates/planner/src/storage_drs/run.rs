@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use sterna_api::{Automation, Result, StorageDrsRun, StorageDrsSettings};
 use sterna_core::Nanos;
-use sterna_core::place::storage::{Bounds, Cycle, Due, Over, advise_where};
 use sterna_os::{clock, lock};
+use sterna_placement::storage::{Bounds, Cycle, Due, Over, advise_where};
 use sterna_runtime::tasks::Task;
 
 use super::asked;

@@ -6,13 +6,13 @@ use sterna_api::{
     DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, Result,
     SpaceTrend, StayingDisk,
 };
-use sterna_core::place::share_room;
-use sterna_core::place::storage::{
+use sterna_core::predict::{Terms, Work};
+use sterna_core::room::share_room;
+use sterna_core::{DiskId, Nanos};
+use sterna_placement::storage::{
     Bounds, Cooldown, Datastore, Disk, Fared, Inventory, Over, PastMove, Pinned,
     Recommended, Refused, Side, Strength, Why,
 };
-use sterna_core::predict::{Terms, Work};
-use sterna_core::{DiskId, Nanos};
 use sterna_state::{DiskRecord, StorageRuleRecord};
 
 use super::reasons::reason;

@@ -2,10 +2,10 @@
 
 use sterna_api::{ChangeStorageDrs, Error, Result, StorageDrsBounds, StorageDrsSettings};
 use sterna_core::Nanos;
-use sterna_core::place::storage::Bounds;
 use sterna_core::qos::policy::RESPONSE_MIN;
 use sterna_moves::wanted;
 use sterna_os::lock;
+use sterna_placement::storage::Bounds;
 use sterna_telemetry::samples::window;
 
 use crate::Planner;

@@ -3,7 +3,7 @@
 //! What a machine gets beyond that does not make up for what it lacked before: so it does
 //! not count.
 
-use sterna_core::place::hosts::{Amounts, Resource};
+use sterna_placement::hosts::{Amounts, Resource};
 
 use super::outcome::Total;
 

@@ -6,7 +6,7 @@
 //! spends processors on it, as many as `core` reckons with.
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::Goal;
+use sterna_placement::hosts::Goal;
 
 use super::outcome::Made;
 

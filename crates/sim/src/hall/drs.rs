@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{
+use sterna_placement::hosts::{
     Acted, Advice, Amounts, Because, Carrier, Cooldowns, Host, Inventory, Kind, Pinned,
     Recommended, Rule, Uses, act, advise, waits,
 };

@@ -6,7 +6,7 @@
 //! A machine that does not run is entitled to what it would ask for: what it misses counts.
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Amounts, Demand, Host, Inventory, Terms, Vm, entitled};
+use sterna_placement::hosts::{Amounts, Demand, Host, Inventory, Terms, Vm, entitled};
 use sterna_workload::random::Random;
 
 use super::scenario::Scenario;

@@ -1,7 +1,7 @@
 //! Halls: hosts, and machines that DRS moves between them, for days, in virtual time.
 //!
 //! **What is `core`'s.** What is recommended, what is waited for, and what is done by itself
-//! (`core::place::hosts`): the code that the daemon runs, told as much as the daemon is
+//! (`placement::hosts`): the code that the daemon runs, told as much as the daemon is
 //! told. It sees what machines have used over the last rounds, and not what they would ask
 //! for; it is not told of hosts that are away.
 //!

@@ -1,12 +1,12 @@
 //! From a hall's text to the hall: names are looked up, ranges held, and what cannot be
 //! had together is refused.
 
-use sterna_core::place::hosts::{
+use sterna_core::schedule::{Moment, Weekday};
+use sterna_core::{Bytes, Nanos};
+use sterna_placement::hosts::{
     Amounts, Bounds, Clash, CooldownSettings, Inventory, Kind, Pool, Resource, Rule,
     Terms, Wish, admit, clash,
 };
-use sterna_core::schedule::{Moment, Weekday};
-use sterna_core::{Bytes, Nanos};
 use toml::Spanned;
 
 use super::load::told;
@@ -319,7 +319,7 @@ fn agree(file: &File, numbers: &Numbers<'_>, scenario: &Scenario) -> Result<()> 
         hosts: scenario
             .hosts
             .iter()
-            .map(|it| sterna_core::place::hosts::Host { capacity: it.capacity })
+            .map(|it| sterna_placement::hosts::Host { capacity: it.capacity })
             .collect(),
         pools: scenario.pools.clone(),
         vms: scenario.vms.iter().map(|it| told(all, it.host, it.pool, all)).collect(),

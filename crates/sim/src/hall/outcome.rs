@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Amounts, Goal};
+use sterna_placement::hosts::{Amounts, Goal};
 
 /// What came out.
 #[derive(Clone, Debug, Default, PartialEq)]

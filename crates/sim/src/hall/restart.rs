@@ -6,7 +6,7 @@
 //! Processors do not matter, as machines share them. One for which there is no room is tried
 //! again each minute.
 
-use sterna_core::place::hosts::{Amounts, Kind, Rule};
+use sterna_placement::hosts::{Amounts, Kind, Rule};
 
 use super::world::{Seat, World};
 

@@ -25,7 +25,7 @@ const HOUR: Nanos = Nanos::from_secs(3600);
 /// Runs a hall with DRS, and at the same loads without it.
 ///
 /// It takes time in proportion to the minutes times the machines; while loads differ, each
-/// round of DRS as long as `core::place::hosts::advise`.
+/// round of DRS as long as `placement::hosts::advise`.
 pub fn run(scenario: &Scenario) -> Outcome {
     let mut run = Run::new(scenario);
     while run.now < scenario.length {

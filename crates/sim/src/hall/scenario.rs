@@ -4,8 +4,8 @@
 //! in its list.
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Amounts, Bounds, CooldownSettings, Pool, Rule, Wish};
 use sterna_core::schedule::{Moment, Schedule};
+use sterna_placement::hosts::{Amounts, Bounds, CooldownSettings, Pool, Rule, Wish};
 
 /// What is to be simulated.
 #[derive(Clone, Debug)]

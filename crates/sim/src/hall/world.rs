@@ -4,7 +4,7 @@
 //! to be started elsewhere. Between two of them everybody gets what he gets.
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{
+use sterna_placement::hosts::{
     Amounts, Host, Imbalance, Inventory, Resource, entitled, imbalance,
 };
 

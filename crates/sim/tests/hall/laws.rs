@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::Goal;
+use sterna_placement::hosts::Goal;
 
 use super::building::{LOPSIDED, any_hall, ran, read};
 

@@ -3,7 +3,7 @@
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
 use sterna_core::measure::{LqLine, Spread, Window};
-use sterna_core::place::storage::{
+use sterna_placement::storage::{
     Advice, Bounds, Cooldown, Cycle, Datastore, Disk, Due, Fared, Inventory, MoveFared,
     Over, PastMove, Pinned, Verdict, Why, advise_where, verdict,
 };

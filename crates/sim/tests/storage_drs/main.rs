@@ -8,7 +8,7 @@ mod estate;
 
 use estate::{Estate, overall};
 use sterna_core::Nanos;
-use sterna_core::place::storage::{COOLDOWN, Verdict};
+use sterna_placement::storage::{COOLDOWN, Verdict};
 
 /// Looks after the load has shifted: 32 hours.
 const LOOKS: usize = 96;

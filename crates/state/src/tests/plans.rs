@@ -1,7 +1,7 @@
 //! Plans, and how far they are.
 
 use sterna_api::{PlanState, Tile};
-use sterna_core::place::waves::{Fault, Running, Stage};
+use sterna_placement::waves::{Fault, Running, Stage};
 
 use super::*;
 use crate::examples::plan_of_two;

@@ -1,6 +1,7 @@
 //! Hosts, pools, rules, and which VM is where.
 
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
+use sterna_placement::hosts::CooldownSettings;
 
 use super::*;
 
@@ -113,6 +114,12 @@ fn the_registry_comes_back_as_it_was_entered() {
     assert_eq!(registry.settings.threshold, 5);
     let (_dir, empty) = fresh();
     assert_eq!(empty.registry().unwrap(), Registry::default());
+}
+
+#[test]
+fn drs_begins_with_the_cooldown_that_its_decisions_have() {
+    let usual = Registry::default().cooldown_settings();
+    assert_eq!(usual, CooldownSettings::default());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use sterna_console::format::{moment, moment_ahead, rate, span};
 use sterna_console::output::{Output, prose};
 use sterna_console::table::{Column, Table};
 use sterna_core::Nanos;
-use sterna_core::place::waves::{
+use sterna_placement::waves::{
     End, Group, Move, PlanRun, Rehearsal, Rehearsed, Setup, rehearse,
 };
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sterna_api::DrsSettings;
 use sterna_core::Nanos;
-use sterna_core::place::hosts::Goal;
+use sterna_placement::hosts::Goal;
 use sterna_qemu::Usage;
 use sterna_state::{HostRecord, SeatRecord};
 
@@ -70,7 +70,7 @@ impl Rounds {
 
 fn moves(judged: &Judged) -> Vec<(&str, &str)> {
     let Judged { scene, advice, .. } = judged;
-    let names = |one: &sterna_core::place::hosts::Recommended| {
+    let names = |one: &sterna_placement::hosts::Recommended| {
         (scene.vms[one.vm].as_str(), scene.hosts[one.to].as_str())
     };
     advice.moves.iter().map(names).collect()

@@ -1,6 +1,6 @@
 //! From a site to what a plan is made from, without an engine or a state.
 
-use sterna_core::place::waves::{Assignment, assign};
+use sterna_placement::waves::{Assignment, assign};
 
 use super::*;
 use crate::plans::StillPlanned;

@@ -2,7 +2,7 @@
 
 use sterna_api::{RuleStrength, RuleWish};
 use sterna_core::measure::Summary;
-use sterna_core::place::storage::{Advice, Because, advise};
+use sterna_placement::storage::{Advice, Because, advise};
 
 use super::*;
 use crate::site::build::GIB;
