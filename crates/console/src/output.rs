@@ -117,7 +117,12 @@ impl Output {
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
             // Whoever read has seen enough (`| head`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            printed => Ok(printed?),
+            Err(error) => Err(Error::internal(format!(
+                "cannot write the answer to standard output: {error}"
+            ))
+            .hint("the command itself has been carried out; do not repeat it for this")
+            .into()),
+            Ok(()) => Ok(()),
         }
     }
 

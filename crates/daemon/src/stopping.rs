@@ -29,7 +29,7 @@ const LAST_RECORDS: Duration = Duration::from_secs(3);
 /// left.
 const LAST_DISKS: Duration = STOPS_WITHIN.saturating_add(Duration::from_secs(1));
 
-/// How long the state database may take to finish what it is at.
+/// How long the state database may take to finish what it is at, and those beside it.
 const LAST_CHANGE: Duration = Duration::from_millis(500);
 
 impl Running {
@@ -46,6 +46,7 @@ impl Running {
         }
         let (engine, store) =
             (daemon.storage.engine.clone(), daemon.storage.store.clone());
+        let (activity, planner) = (daemon.activity.clone(), daemon.planner.clone());
         let recorded = within(LAST_RECORDS, move || {
             daemon.record_all();
             // Minutes of what was kept, at most.
@@ -74,6 +75,11 @@ impl Running {
         let may_release = ended == Some(true)
             && recorded.is_some()
             && within(LAST_CHANGE, move || store.close()).is_some();
+        // The kernel keeps this process while one of its threads waits for a device.
+        within(LAST_CHANGE, move || {
+            activity.close();
+            planner.close_files();
+        });
         if may_release {
             lock.release();
         }

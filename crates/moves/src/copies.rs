@@ -449,10 +449,14 @@ impl Moves {
         };
         mended.map_err(|error| {
             let place = self.place(&record.to);
+            let (id, to) = (job.id, &record.to.datastore);
             Error::unavailable(format!(
                 "{place} was shortened, and cannot be lengthened: {error}"
             ))
-            .hint(format!("cancel the migration: `sterna migration cancel {}`", job.id))
+            .hint(format!(
+                "make datastore {to} as large as it was, then `sterna migration resume \
+                 {id}`; or cancel the migration: `sterna migration cancel {id}`"
+            ))
         })
     }
 

@@ -132,9 +132,10 @@ impl Moves {
             return Ok(());
         }
         let to = self.storage.handle(&record.to.datastore);
+        let is_shared = to.as_ref().is_ok_and(|to| to.is_shared());
         let server = to.as_ref().is_ok_and(|to| is_server(to));
         let offline = to.as_ref().is_ok_and(|to| to.problem().is_some());
-        let hint = hint(&record, reason, server);
+        let hint = hint(&record, reason, server, is_shared);
         let blame = blame(reason);
         // A destination that cannot be sealed looks slow or lost to the mirror.
         let unsealed = lock(&job.state).unsealed.take();
@@ -195,6 +196,11 @@ fn words(reason: PauseReason, to: Option<&DatastoreHandle>) -> String {
         }
         PauseReason::Destination(Fault::Lacks(lack)) => {
             format!("the export at {at} {lack}")
+        }
+        PauseReason::Destination(Fault::Full)
+            if to.is_some_and(|to| !to.is_shared()) =>
+        {
+            format!("{at} has no room for the whole disk (ENOSPC)")
         }
         reason => reason.to_string(),
     }

@@ -257,18 +257,25 @@ fn convert(progress: &mirror::Progress, copied: u64, is_copying: bool) -> Progre
 }
 
 /// What to do about a pause; nothing if somebody asked for it.
-/// `server` says whether the destination is on one.
+/// `server` says whether the destination is on one, `is_shared` whether other images share its
+/// room.
 pub(super) fn hint(
     record: &MigrationRecord,
     reason: PauseReason,
     server: bool,
+    is_shared: bool,
 ) -> Option<String> {
     let (from, to) = (&record.from.datastore, &record.to.datastore);
     let first = match reason {
         PauseReason::Asked => return None,
-        PauseReason::Destination(mirror::Fault::Full) => {
+        PauseReason::Destination(mirror::Fault::Full) if is_shared => {
             format!("make room on datastore {to}, or raise the quota there")
         }
+        // Devices and exports are as large as their disk when the copy begins.
+        PauseReason::Destination(mirror::Fault::Full) => format!(
+            "check whether datastore {to} became smaller, or whether the pool that it \
+             takes its room from is full (`sterna datastore show {to}`)"
+        ),
         PauseReason::Destination(mirror::Fault::Lost) if server => format!(
             "check that the server of datastore {to} runs and can be reached (`sterna \
              datastore show {to}` shows the problem)"

@@ -71,6 +71,13 @@ impl Planner {
             levels,
         }
     }
+
+    /// Lets go of the history file, for the next daemon.
+    pub fn close_files(&self) {
+        if let Some(history) = self.history.get() {
+            history.close();
+        }
+    }
 }
 
 impl DiskUser for Planner {

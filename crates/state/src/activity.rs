@@ -6,9 +6,12 @@
 //! that is bounded ([`QUEUE`]), and what finds no place there is counted and told as soon as
 //! there is one.
 //!
+//! **If the file cannot be had** at the start, as the threads of a daemon before this one hang and
+//! keep it, entries are in memory, and go into the file as soon as it can be had ([`AGAIN`]).
+//!
 //! What is older than a year goes, and of more than [`ENTRIES_MOST`] entries the oldest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -39,6 +42,8 @@ const KEPT: Duration = Duration::from_secs(366 * 24 * 3600);
 const ENTRIES_MOST: i64 = 1_000_000;
 /// How often old entries are removed.
 const TIDY: Duration = Duration::from_secs(3600);
+/// How often a file is tried that could not be had. An entry waits for that a second at most.
+const AGAIN: Duration = Duration::from_secs(60);
 /// How long somebody who reads waits.
 const ANSWER: Duration = Duration::from_secs(3);
 /// The most entries that somebody reads at once.
@@ -64,6 +69,7 @@ pub struct Wanted {
 enum Message {
     Enter(Activity),
     Read(Wanted, SyncSender<Result<Vec<Activity>, BesideError>>),
+    Close(SyncSender<()>),
 }
 
 /// The list. Cheap to clone.
@@ -78,9 +84,11 @@ impl ActivityLog {
     /// be none at the moment, the list is kept in memory: the daemon runs without it.
     pub fn open(path: &Path) -> Result<ActivityLog, BesideError> {
         let connection = KIND.open(path)?;
+        let is_in_memory = connection.path().is_none_or(str::is_empty);
+        let missed = is_in_memory.then(|| (path.to_owned(), Instant::now()));
         let (queue, messages) = mpsc::sync_channel(QUEUE);
         let lost = Arc::<AtomicU64>::default();
-        let writer = Writer { connection, lost: lost.clone(), tidied: None };
+        let writer = Writer { connection, missed, lost: lost.clone(), tidied: None };
         thread::Builder::new()
             .name("sterna-activity".into())
             .spawn(move || writer.run(&messages))?;
@@ -101,11 +109,23 @@ impl ActivityLog {
         self.queue.try_send(Message::Read(wanted, sender)).map_err(|_| silent())?;
         answer.recv_timeout(ANSWER).map_err(|_| silent())?
     }
+
+    /// Writes what was entered before, and lets go of the file, for the next daemon: threads
+    /// that hang may keep this process. What is entered afterwards is lost. Waits for the file.
+    pub fn close(&self) {
+        let (done, over) = mpsc::sync_channel(1);
+        if self.queue.send(Message::Close(done)).is_ok() {
+            // If its thread is gone, it has let go.
+            let _ = over.recv();
+        }
+    }
 }
 
 /// Who has the file.
 struct Writer {
     connection: Connection,
+    /// The file that could not be had, and when it was tried last: entries are in memory.
+    missed: Option<(PathBuf, Instant)>,
     lost: Arc<AtomicU64>,
     tidied: Option<Instant>,
 }
@@ -123,9 +143,35 @@ impl Writer {
                         // Whoever asked may have gone.
                         let _ = answer.send(read(&self.connection, &wanted));
                     }
+                    Message::Close(done) => {
+                        self.write(&entries);
+                        drop(self);
+                        let _ = done.send(());
+                        return;
+                    }
                 }
             }
             self.write(&entries);
+        }
+    }
+
+    /// Has the file, if it can be had by now, with what is in memory.
+    fn try_again(&mut self) {
+        let Some((path, tried)) = &mut self.missed else { return };
+        if tried.elapsed() < AGAIN {
+            return;
+        }
+        *tried = Instant::now();
+        let brought = KIND.connect(path).and_then(|mut file| {
+            let mut known = read(&self.connection, &Wanted { limit: READ_MOST, ..Wanted::default() })?;
+            known.reverse();
+            insert(&mut file, known.iter())?;
+            Ok(file)
+        });
+        // If not, somebody has it still.
+        if let Ok(file) = brought {
+            tracing::info!(path = %path.display(), "this file can be used again");
+            (self.connection, self.missed) = (file, None);
         }
     }
 
@@ -133,6 +179,7 @@ impl Writer {
         if entries.is_empty() {
             return;
         }
+        self.try_again();
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let gap = (lost > 0).then(|| Activity {
             seq: 0,
@@ -256,6 +303,42 @@ mod tests {
         assert_eq!(texts(&log, before), ["two"]);
         let between = Wanted { from_ms: Some(2), to_ms: Some(3), ..all() };
         assert_eq!(texts(&log, between), ["two"]);
+    }
+
+    #[test]
+    fn a_list_that_is_closed_is_the_next_ones_although_somebody_has_it_still() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("activity.db");
+        let hangs = ActivityLog::open(&path).unwrap();
+        hangs.enter(entry(1, "disk a", "one"));
+        hangs.close();
+        hangs.enter(entry(2, "disk a", "too late"));
+        let next = ActivityLog::open(&path).unwrap();
+        assert_eq!(texts(&next, all()), ["one"]);
+    }
+
+    #[test]
+    fn what_came_while_the_file_was_anothers_is_in_it_when_it_can_be_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("activity.db");
+        let mut before = KIND.connect(&path).unwrap();
+        insert(&mut before, [entry(1, "disk a", "one")].iter()).unwrap();
+        let mut writer = Writer {
+            connection: KIND.in_memory().unwrap(),
+            missed: Some((path, Instant::now())),
+            lost: Arc::default(),
+            tidied: None,
+        };
+        writer.write(&[entry(2, "disk a", "two")]);
+        assert!(writer.missed.is_some(), "it is not tried all the time");
+        let long_ago = Instant::now().checked_sub(AGAIN).unwrap();
+        writer.missed.as_mut().unwrap().1 = long_ago;
+        drop(before);
+        writer.write(&[entry(3, "disk a", "three")]);
+        assert!(writer.missed.is_none());
+        let found = read(&writer.connection, &all()).unwrap();
+        let texts: Vec<_> = found.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(texts, ["three", "two", "one"]);
     }
 
     #[test]

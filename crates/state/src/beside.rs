@@ -3,8 +3,9 @@
 //!
 //! **Failures.** A file that is damaged or somebody else's is put aside, with what SQLite keeps
 //! beside it, and a new one is begun. Any other error says nothing against the file: a backup or
-//! the `sqlite3` shell reads it, or its storage fails. Then the file stays as it is, and what
-//! comes until the next start of the daemon is kept in memory.
+//! the `sqlite3` shell reads it, a daemon before this one has not let go of it, or its storage
+//! fails. Then the file stays as it is, and what comes is kept in memory: until the next start of
+//! the daemon, or until the file can be had, if its keeper tries again.
 
 use std::ffi::OsString;
 use std::io;
@@ -85,7 +86,7 @@ impl Kind {
         opened.or_else(|error| {
             tracing::warn!(path = %path.display(), %error,
                            "cannot use this file now: Sterna leaves it as it is, and keeps \
-                            what comes in memory until the daemon starts again");
+                            what comes in memory");
             self.in_memory()
         })
     }
@@ -96,7 +97,8 @@ impl Kind {
         Ok(connection)
     }
 
-    fn connect(&self, path: &Path) -> Result<Connection, BesideError> {
+    /// Opens the file, or fails.
+    pub(super) fn connect(&self, path: &Path) -> Result<Connection, BesideError> {
         super::schema::make_private(path)?;
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;

@@ -64,6 +64,14 @@ impl HistoryFile {
         Ok(HistoryFile { connection })
     }
 
+    /// Lets go of the file, for the next daemon: threads that hang may keep this process. What
+    /// is written afterwards is lost. Waits for the file system.
+    pub fn close(&self) {
+        if let (Ok(mut connection), Ok(in_memory)) = (self.turn(), KIND.in_memory()) {
+            *connection = in_memory;
+        }
+    }
+
     /// What is usual for disks.
     pub fn usual(&self) -> Result<Vec<(DiskId, KeptUsual)>, BesideError> {
         let connection = self.turn()?;

@@ -98,7 +98,11 @@ impl Client {
         if !body.is_empty() {
             request = request.header(hyper::header::CONTENT_TYPE, "application/json");
         }
-        let request = request.body(Full::new(body)).expect("paths are escaped");
+        // A path is escaped, and may still be longer than a request can have.
+        let request = request.body(Full::new(body)).map_err(|error| {
+            Error::invalid(format!("no request can be made of that: {error}"))
+                .hint("a name has at most 63 characters")
+        })?;
         let (status, body) = self.patiently(self.send(request)).await?;
         let not_understood =
             |source| ClientError::NotUnderstood { call: call.clone(), status, source };

@@ -243,10 +243,24 @@ impl HeldFile {
     }
 
     /// Makes a shortened file as long as a disk of this size, with zeroes: for a copy of
-    /// which all is going to be compared.
+    /// which all is going to be compared. A device that is as long again is well, too.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says; of a device that is too short, how long it is.
     pub fn lengthen(&self, size: u64) -> io::Result<()> {
         let found = look_at(&*self.file)?;
-        if found.stx_size < size {
+        let is_file =
+            FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+        if !is_file {
+            let length = seek(&*self.file, SeekFrom::End(0))?;
+            if length < size {
+                let (has, needs) = (Bytes(length), Bytes(size));
+                return Err(io::Error::other(format!(
+                    "the device has {has} now, and the disk needs {needs}"
+                )));
+            }
+        } else if found.stx_size < size {
             rustix::fs::ftruncate(&*self.file, size)?;
         }
         self.shortest.store(u64::MAX, Ordering::Relaxed);

@@ -198,6 +198,10 @@ async fn nothing_there(method: Method, uri: Uri, headers: HeaderMap) -> Response
     Refusal(error.hint("see /v1/openapi.json")).into_response()
 }
 
+/// The most of a message, in characters: with all that a client may send in a name or a path,
+/// quoted, it would be a page of nothing.
+const MESSAGE_MOST: usize = 8 << 10;
+
 /// An error on its way out.
 struct Refusal(Error);
 
@@ -222,7 +226,14 @@ impl IntoResponse for Refusal {
             ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        (status, Json(self.0)).into_response()
+        let mut error = self.0;
+        for text in [&mut error.message, &mut error.hint] {
+            if let Some((end, _)) = text.char_indices().nth(MESSAGE_MOST) {
+                text.truncate(end);
+                text.push('\u{2026}');
+            }
+        }
+        (status, Json(error)).into_response()
     }
 }
 

@@ -1,12 +1,20 @@
 //! Where the screen's rows come from: a thread that asks the daemon, so that one that
 //! does not answer does not stop the keys. It hears of the signals that end a program,
 //! too: the screen must be put back before.
+//!
+//! **If the terminal is gone**, whoever waits for its keys may wait for ever, and keep a
+//! processor busy: reading from a terminal that has hung up gives nothing, at once. So if the
+//! screen has not ended soon after a signal ([`ENDS`]), this thread ends the program.
 
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use sterna_api::{Client, ClientError, Top, TopBy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// So long the screen may take to end: it looks for news twenty times a second.
+const ENDS: Duration = Duration::from_secs(1);
 
 /// What the screen is told.
 #[derive(Debug)]
@@ -43,6 +51,9 @@ impl Source {
             any(signals).await;
             // The screen is gone if nobody listens.
             let _ = told.send(News::Stop);
+            tokio::time::sleep(ENDS).await;
+            ratatui::restore();
+            std::process::exit(0);
         };
         thread::Builder::new().name("sterna-top".into()).spawn(move || {
             runtime.block_on(async { tokio::join!(answering, stopping) })
