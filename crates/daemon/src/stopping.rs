@@ -46,7 +46,8 @@ impl Running {
         }
         let (engine, store) =
             (daemon.storage.engine.clone(), daemon.storage.store.clone());
-        let (activity, planner) = (daemon.activity.clone(), daemon.planner.clone());
+        let (activity, planner) =
+            (daemon.server.activity.clone(), daemon.planner.clone());
         let recorded = within(LAST_RECORDS, move || {
             daemon.record_all();
             // Minutes of what was kept, at most.

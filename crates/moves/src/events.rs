@@ -197,9 +197,7 @@ fn words(reason: PauseReason, to: Option<&DatastoreHandle>) -> String {
         PauseReason::Destination(Fault::Lacks(lack)) => {
             format!("the export at {at} {lack}")
         }
-        PauseReason::Destination(Fault::Full)
-            if to.is_some_and(|to| !to.is_shared()) =>
-        {
+        PauseReason::Destination(Fault::Full) if to.is_some_and(|to| !to.is_shared()) => {
             format!("{at} has no room for the whole disk (ENOSPC)")
         }
         reason => reason.to_string(),
@@ -223,6 +221,7 @@ fn blame(reason: PauseReason) -> Blame {
         }
         PauseReason::Differing(_) => Blame::Untrue,
         PauseReason::Source(_)
+        | PauseReason::SourceRefusesWrites
         | PauseReason::SourceTimedOut(_)
         | PauseReason::BadSectors(_) => Blame::Source,
         PauseReason::Asked

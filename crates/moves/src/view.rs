@@ -305,6 +305,10 @@ pub(super) fn hint(
         PauseReason::NotConverging { .. } => {
             format!("wait for a quieter hour, or choose a faster datastore than {to}")
         }
+        PauseReason::SourceRefusesWrites => format!(
+            "make room on datastore {from}, or repair it; if you cannot, stop the \
+             programs that write to the disk"
+        ),
         PauseReason::SwitchOverTooLong { .. } => {
             format!("find out why datastore {to} or the state directory is busy")
         }

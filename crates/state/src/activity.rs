@@ -163,7 +163,10 @@ impl Writer {
         }
         *tried = Instant::now();
         let brought = KIND.connect(path).and_then(|mut file| {
-            let mut known = read(&self.connection, &Wanted { limit: READ_MOST, ..Wanted::default() })?;
+            let mut known = read(
+                &self.connection,
+                &Wanted { limit: READ_MOST, ..Wanted::default() },
+            )?;
             known.reverse();
             insert(&mut file, known.iter())?;
             Ok(file)

@@ -48,6 +48,7 @@ impl<M: RegionMap> Mirror<M> {
         self.copier.release_claims();
         self.abandon_mirrored(now, out);
         self.undo_switch(now, out);
+        self.tell_errors(out);
     }
 
     /// Mirrored writes in flight end when the source is done with them.

@@ -153,6 +153,7 @@ impl<M: RegionMap> Mirror<M> {
             // Nobody knows what the source holds now; the copier will read it.
             self.regions.write_spoils(request.range);
             self.bad.write_failed(self.regions.of(request.range));
+            self.answer_error(now, id, out);
         }
         if ok && request.kind == RequestKind::Write {
             self.heal(request.range);

@@ -73,6 +73,7 @@ mod guest;
 mod idle_detector;
 mod idle_gaps;
 mod jobs;
+mod late_errors;
 mod map;
 mod narrowing;
 mod origin;
@@ -121,6 +122,7 @@ use copier::Copier;
 use flight::Flights;
 use idle_detector::Guest;
 use jobs::Jobs;
+use late_errors::LateErrors;
 use pace::Pace;
 use regions::Regions;
 use source_losses::SourceLosses;
@@ -154,6 +156,7 @@ pub struct Mirror<M> {
     pace: Pace,
     converge: Converge,
     switch: Switch,
+    late_errors: LateErrors,
     source_losses: SourceLosses,
     /// The guest waits for requests that have not come here yet.
     guest_waits: bool,
@@ -191,6 +194,7 @@ impl<M: RegionMap> Mirror<M> {
             pace: Pace::new(now, config.step, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
+            late_errors: LateErrors::default(),
             source_losses: SourceLosses::default(),
             guest_waits: false,
             out_of_reach: None,
@@ -258,6 +262,7 @@ impl<M: RegionMap> Mirror<M> {
             self.pause(now, PauseReason::RegionMap, out);
         }
         self.expire(now, out);
+        self.tell_due_errors(now, out);
         self.start_waiting(now, out);
         self.advance_switch(now, out);
         self.pace.set_response(self.flights.response());
@@ -265,7 +270,7 @@ impl<M: RegionMap> Mirror<M> {
         let guest = Guest {
             came,
             answered: self.flights.answers() > answers,
-            waits: waits || self.switch.keeps_any(),
+            waits: waits || self.switch.keeps_any() || self.late_errors.is_waited_for(),
         };
         self.pace.look(now, guest, !self.jobs.is_empty());
         self.copy_more(now, out);
@@ -283,6 +288,7 @@ impl<M: RegionMap> Mirror<M> {
             self.flights.oldest_destination().map(|since| since.plus(timeout));
         [
             self.flights.next_deadline(),
+            self.late_errors.deadline(),
             running.then(|| self.switch.deadline(self.config.hold_budget)).flatten(),
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),

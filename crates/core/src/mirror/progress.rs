@@ -44,6 +44,9 @@ pub enum PauseReason {
         /// The longest that a guest write may wait for the destination.
         patience: Nanos,
     },
+    /// The guest's writes fail at the source, and put regions behind faster than they can be
+    /// copied.
+    SourceRefusesWrites,
     /// The switch-over did not fit its budget, time after time.
     SwitchOverTooLong {
         /// The budget.
@@ -115,6 +118,11 @@ impl fmt::Display for PauseReason {
                 f,
                 "the destination is too slow: {behind} regions stay behind though \
                  writes wait up to {patience} for it"
+            ),
+            PauseReason::SourceRefusesWrites => write!(
+                f,
+                "writes of the disk fail at the source, and Sterna has to copy again \
+                 what each of them left"
             ),
             PauseReason::SwitchOverTooLong { budget } => write!(
                 f,

@@ -38,6 +38,9 @@
 //! was asked for before the undoing is still awaited before anything new is asked for; a seal
 //! whose outcome came too late is taken back with `Unseal`.
 //!
+//! **Writes that fail at the source** would undo it again and again: the guest is told their errors
+//! when the attempt is over (`late_errors`).
+//!
 //! The commit's own answer is awaited however long it takes. If it failed the migration
 //! pauses, or ends if the operator gave it up meanwhile. What a commit is, and what a crash
 //! makes of it, is in `core::commit`.
@@ -241,6 +244,7 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     fn flush_source(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.late_errors.begin(now);
         self.switch.ask(now, Step::FlushSource, Asked::SourceFlush);
         self.switch.passed = self.pace.passed();
         out.push(Action::FlushSource);
@@ -437,6 +441,7 @@ impl<M: RegionMap> Mirror<M> {
         self.switch.step = Step::Idle;
         self.switch.held = self.switch.hold_since.take().map(|since| now.since(since));
         self.state = State::Ended(MirrorEnd::Completed);
+        self.tell_errors(out);
         for (_, request) in std::mem::take(&mut self.switch.requests) {
             out.push(Action::Moved(request.id));
         }
@@ -457,7 +462,9 @@ impl<M: RegionMap> Mirror<M> {
         if !too_late && self.switch.attempts < ATTEMPTS_MAX {
             return;
         }
-        let reason = if late {
+        let reason = if late && self.late_errors.any() {
+            PauseReason::SourceRefusesWrites
+        } else if late {
             let patience = self.converge.patience();
             PauseReason::NotConverging { behind: left, patience }
         } else {
@@ -483,6 +490,7 @@ impl<M: RegionMap> Mirror<M> {
         self.switch.step = Step::Idle;
         self.switch.flushes_again = 0;
         self.switch.undone += 1;
+        self.tell_errors(out);
         let held = self.switch.hold_since.take().map_or(Nanos(0), |s| now.since(s));
         out.push(Action::Notice(Notice::SwitchOverUndone { held }));
         for (_, request) in std::mem::take(&mut self.switch.requests) {

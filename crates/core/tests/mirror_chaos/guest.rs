@@ -19,6 +19,9 @@ use crate::images::range_of;
 use crate::random::Random;
 use crate::setup::Setup;
 
+/// How long the error of a write may be kept back.
+const ERROR_WAITS_MOST: Nanos = Nanos::from_secs(5);
+
 /// A request that was sent.
 #[derive(Debug)]
 pub(crate) struct GuestRequest {
@@ -192,7 +195,9 @@ impl Guest {
         let patience = PATIENCE.plus(PATIENCE_RAISE_MAX);
         if let Some(done) = request.source_done {
             let waited = now.since(done);
-            assert!(waited <= patience, "the answer waited {waited} for the destination");
+            // An error may wait for the switch-over to be decided.
+            let most = if request.ok { patience } else { ERROR_WAITS_MOST };
+            assert!(waited <= most, "the answer waited {waited} for the destination");
         }
         if let Some(started) = request.source_started {
             let waited = started.since(request.arrived);

@@ -9,6 +9,7 @@ mod copying;
 mod destination;
 mod guest;
 mod keeping;
+mod late_errors;
 mod order;
 mod switch_over;
 mod trust;
