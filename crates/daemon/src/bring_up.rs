@@ -104,6 +104,9 @@ impl Daemon {
 
     /// Lets go on what waited for a datastore that is back, and looks what it has.
     fn see_to(self: &Arc<Self>, handle: &Arc<DatastoreHandle>) {
+        if !self.works_on(handle) {
+            handle.follow_size();
+        }
         // What waits for one that hangs goes on when it answers.
         if handle.is_back() && handle.must_answer().is_ok() {
             match self.moves.datastore_is_back(handle.name()) {
@@ -122,6 +125,21 @@ impl Daemon {
             tracing::warn!(datastore, %error, "cannot look for newer images of disks");
         }
         handle.end_look();
+    }
+
+    /// Whether a disk is served from a datastore, or a move copies to it, or may do so again
+    /// without opening it anew. If nobody can know, yes.
+    fn works_on(&self, handle: &DatastoreHandle) -> bool {
+        let name = handle.name();
+        let serves = |disk: &DiskRecord| {
+            disk.datastore == name && self.storage.problem_of(disk.id).is_none()
+        };
+        let Ok(disks) = self.storage.store.disks() else { return true };
+        let Ok(moves) = self.storage.store.open_migrations() else { return true };
+        let holds = |it: &MigrationRecord| {
+            it.to.datastore == name && self.moves.holds_copy(it.id)
+        };
+        disks.iter().any(serves) || moves.iter().any(holds)
     }
 
     /// Serves a disk, and lets its migration go on.

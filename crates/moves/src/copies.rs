@@ -309,10 +309,7 @@ impl Moves {
         if let Some(short) =
             files.source.as_ref().and_then(|it| shortened(it, record.size))
         {
-            let reason = self.says(&record.from, "image", &short);
-            let first = "restore the disk from a backup, and restart the daemon";
-            let better = Some((then_resume(first, record.id), Blame::Source));
-            return Err(Unsealed { better, ..Unsealed::because(reason) });
+            return Err(self.source_is_short(record, &short));
         }
         files.look(record.size).map_err(|wrong| {
             let reason = self.says(&record.to, "new image", &wrong);
@@ -331,6 +328,18 @@ impl Moves {
             });
         }
         Ok(())
+    }
+
+    /// A part of the source is gone.
+    pub(super) fn source_is_short(
+        &self,
+        record: &MigrationRecord,
+        short: &Astray,
+    ) -> Unsealed {
+        let reason = self.says(&record.from, "image", short);
+        let first = "restore the disk from a backup, and restart the daemon";
+        let better = Some((then_resume(first, record.id), Blame::Source));
+        Unsealed { better, ..Unsealed::because(reason) }
     }
 
     /// Nothing that was copied is believed any more. Who writes to the destination from now
@@ -507,7 +516,7 @@ pub(super) fn copies(record: &MigrationRecord) -> bool {
     moves && record.pause.is_none()
 }
 
-fn shortened(file: &HeldFile, size: u64) -> Option<Astray> {
+pub(super) fn shortened(file: &HeldFile, size: u64) -> Option<Astray> {
     let astray = file.check(size).err()?;
     matches!(astray, Astray::Shortened { .. }).then_some(astray)
 }

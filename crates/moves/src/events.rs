@@ -153,6 +153,7 @@ impl Moves {
             (
                 PauseReason::SwitchOverTooLong { .. }
                 | PauseReason::StateStore
+                | PauseReason::SourceAstray
                 | PauseReason::Destination(Fault::Lost),
                 Some(why),
             ) => (why.reason, why.better),
@@ -221,6 +222,7 @@ fn blame(reason: PauseReason) -> Blame {
         }
         PauseReason::Differing(_) => Blame::Untrue,
         PauseReason::Source(_)
+        | PauseReason::SourceAstray
         | PauseReason::SourceRefusesWrites
         | PauseReason::SourceTimedOut(_)
         | PauseReason::BadSectors(_) => Blame::Source,

@@ -455,6 +455,11 @@ impl Moves {
         Ok(open.into_iter().find(|one| one.disk == disk))
     }
 
+    /// Whether the engine has the copy of a migration open.
+    pub fn holds_copy(&self, id: u64) -> bool {
+        self.storage.engine.holds_destination(MigrationId(id)).unwrap_or(false)
+    }
+
     /// Whether a migration has a job, which it has until it has ended.
     pub fn is_under_way(&self, id: u64) -> bool {
         let mut is = lock(&self.jobs).contains_key(&id);

@@ -11,15 +11,26 @@
 
 use std::collections::BTreeMap;
 
-use sterna_engine::ImageSpec;
+use sterna_core::mirror::Control;
 use sterna_engine::mirror::{MigrationId, SourceLook};
+use sterna_engine::{Astray, ImageSpec};
+use sterna_os::lock;
 use sterna_state::{MigrationRecord, Step};
 use sterna_storage::asker::Asked;
 
 use crate::Moves;
+use crate::copies::shortened;
 
 /// What was seen of the sources of some migrations.
-type Seen = Vec<(MigrationRecord, SourceLook)>;
+type Seen = Vec<SourceSeen>;
+
+/// What was seen of the source of a migration.
+struct SourceSeen {
+    record: MigrationRecord,
+    look: SourceLook,
+    /// A part of it is gone.
+    short: Option<Astray>,
+}
 
 impl Moves {
     /// Looks at the sources of all migrations that have a mirror, also of those that stand
@@ -40,8 +51,28 @@ impl Moves {
         // All are asked before the first is waited for.
         let asked: Vec<_> = asked.collect();
         for seen in asked {
-            tell(&seen.answer().unwrap_or_default());
+            let seen = seen.answer().unwrap_or_default();
+            tell(&seen);
+            for one in seen {
+                if let Some(short) = one.short {
+                    self.stop_copying_from(&one.record, &short);
+                }
+            }
         }
+    }
+
+    /// Has the mirror stand still of a source that has lost a part: what is not there cannot be
+    /// copied, and would be searched for readable sectors for hours.
+    fn stop_copying_from(&self, record: &MigrationRecord, short: &Astray) {
+        let job = self.job_of(record);
+        // Whoever has the turn may just be letting it go on: the next look sees to it then.
+        let Ok(_turn) = job.turn.try_lock() else { return };
+        if self.copies(&job).is_none() {
+            return;
+        }
+        lock(&job.state).unsealed = Some(self.source_is_short(record, short));
+        // If it has ended meanwhile, there is nothing to stop.
+        let _ = self.storage.engine.control(job.engine_id(), Control::PauseSource);
     }
 
     /// The same of one that is about to go on, or to switch over. Says whether all that
@@ -51,7 +82,7 @@ impl Moves {
         let seen = asked.unwrap_or_default();
         tell(&seen);
         let is_seen = |look| matches!(look, SourceLook::Unchanged | SourceLook::Written);
-        seen.first().is_some_and(|(_, look)| is_seen(*look))
+        seen.first().is_some_and(|one| is_seen(one.look))
     }
 
     /// Asks about the sources of these migrations, which are on one datastore.
@@ -66,7 +97,9 @@ impl Moves {
             let look = |(image, record): (ImageSpec, MigrationRecord)| {
                 // One that has ended meanwhile has nothing to compare.
                 let look = engine.look_at_source(MigrationId(record.id), &image).ok()?;
-                Some((record, look))
+                let file = engine.held(record.disk).ok().flatten();
+                let short = file.and_then(|file| shortened(&file, record.size));
+                Some(SourceSeen { record, look, short })
             };
             sources.into_iter().filter_map(look).collect()
         }))
@@ -74,7 +107,9 @@ impl Moves {
 }
 
 fn tell(seen: &Seen) {
-    for (record, _) in seen.iter().filter(|(_, look)| *look == SourceLook::Written) {
+    for SourceSeen { record, .. } in
+        seen.iter().filter(|one| one.look == SourceLook::Written)
+    {
         tracing::warn!(
             migration = record.id,
             disk = record.name,

@@ -294,7 +294,9 @@ pub(super) fn hint(
         | PauseReason::DestinationAstray => {
             format!("check datastore {to}")
         }
-        PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => format!(
+        PauseReason::Source(_)
+        | PauseReason::SourceAstray
+        | PauseReason::SourceTimedOut(_) => format!(
             "check datastore {from} (`sterna datastore show {from}` shows the problem)"
         ),
         PauseReason::NotConverging { behind: 0, .. } => {

@@ -72,11 +72,9 @@ impl Planner {
         }
     }
 
-    /// Lets go of the history file, for the next daemon.
-    pub fn close_files(&self) {
-        if let Some(history) = self.history.get() {
-            history.close();
-        }
+    /// The history file, for whoever stops the daemon.
+    pub fn history(&self) -> Option<HistoryFile> {
+        self.history.get().cloned()
     }
 }
 

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_core::Mark;
+use sterna_core::{Bytes, Mark};
 use sterna_engine::Budget;
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, Space};
 use sterna_os::lock;
@@ -303,6 +303,34 @@ impl DatastoreHandle {
             Some(false) => self.note_size(datastore),
             None => {}
         }
+    }
+
+    /// A device or an export may have another size than when it was opened: it was not attached
+    /// yet, or another one was. Then it is opened anew, which is right only if nobody uses it
+    /// now: where its sidecar is depends on its size. An export that is free is not asked, as
+    /// its server may have one client at a time.
+    pub fn follow_size(&self) {
+        let Ok(datastore) = self.get() else { return };
+        let may_be_asked = match self.record.location {
+            Location::Directory(_) | Location::Array(_) => false,
+            Location::Device(_) => true,
+            Location::Nbd(_) => self.is_in_use() == Some(true),
+        };
+        if !may_be_asked {
+            return;
+        }
+        let _opening = lock(&self.opening);
+        let asked = datastore.clone();
+        let size = self.asker.ask(FIGURE, move || asked.size_now());
+        let Some(Ok(Some(now))) = size.answer() else { return };
+        if datastore.size_at_opening().is_none_or(|was| was == now) {
+            return;
+        }
+        let problem = format!("it has {} now, and is opened anew", Bytes(now));
+        tracing::warn!(datastore = self.name(), problem, "another size");
+        self.says_something_else();
+        self.goes_offline();
+        *lock(&self.state) = Err(problem);
     }
 
     /// Takes note of how large a device or an export is, for a daemon that finds it larger: an

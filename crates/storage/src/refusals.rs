@@ -53,6 +53,10 @@ pub(crate) fn unfit(
             "{error}: this state is out of date; recover the disk: `sterna disk remove \
              {disk} --keep-image`, then `sterna disk recover`"
         )),
+        (DatastoreError::TooSmall { .. }, _) if file.is_empty() => with(format!(
+            "{error}: attach the right device or export; the disk is served as soon as it \
+             is there"
+        )),
         (DatastoreError::TooSmall { .. }, _) => with(format!(
             "{error}: the image was shortened, and data is missing; lengthening the \
              image does not restore the data: restore the disk from a backup"

@@ -308,3 +308,61 @@ fn a_disk_whose_larger_place_another_disk_has_is_removed_without_a_trace() {
     assert!(is_at_the_end(&server, SIZE + 20 * MIB));
     assert!(!is_at_the_end(&server, SIZE + 80 * MIB));
 }
+
+#[test]
+fn a_disk_is_served_when_the_right_export_is_there_whatever_was_there_first() {
+    let Some((mut stage, mut server)) = down(SIZE + ROOM) else { return };
+    let right = server.file().to_owned();
+    let aside = right.with_extension("aside");
+    for first in [0, SIZE / 2, SIZE + 512, SIZE + 40 * MIB] {
+        std::fs::rename(&right, &aside).expect("put the image aside");
+        File::create(&right)
+            .expect("create a file")
+            .set_len(first)
+            .expect("set its size");
+        server.restart();
+        stage.daemon.restart();
+        let problem = problem(&stage);
+        let says = if first < SIZE { "attach the right device" } else { "sidecar" };
+        assert!(problem.contains(says), "{first}: {problem}");
+        std::fs::rename(&aside, &right).expect("put the image back");
+        server.restart();
+        is_served(&stage);
+        stage.daemon.stop();
+        server.kill();
+    }
+}
+
+#[test]
+fn a_device_that_is_attached_after_the_start_is_served_and_a_free_one_has_its_size() {
+    let Some(mut stage) = Stage::given_root(CLIENTS) else { return };
+    let (image, free) = (stage.here.join("device"), stage.here.join("free"));
+    for path in [&image, &free] {
+        File::create(path)
+            .expect("create a file")
+            .set_len(SIZE + ROOM)
+            .expect("its size");
+    }
+    let (device, other) = (Loop::over(&image), Loop::over(&free));
+    let add = |stage: &Stage, name: &str, device: &Loop| {
+        let device = device.device().display();
+        stage.daemon.sterna(&format!("datastore add {name} {device}")).ok();
+    };
+    add(&stage, "far", &device);
+    add(&stage, "free", &other);
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on far")).ok();
+    nbdsh(&stage.daemon.uri("d"), "h.pwrite(b'd' * 4096, 512); h.flush()");
+    stage.daemon.stop();
+    let at = device.device().to_owned();
+    let at = at.to_str().expect("a plain path");
+    programs::run("losetup", ["--detach", at]);
+    stage.daemon.restart();
+    assert!(problem(&stage).contains("the disk needs"), "{}", problem(&stage));
+    programs::run("losetup", [at, image.to_str().expect("a plain path")]);
+    is_served(&stage);
+    let len = SIZE + 40 * MIB;
+    other.grow(len);
+    until("the size to be known", seconds(30), || {
+        (stage.daemon.json("datastore show free")["capacity"] == len).then_some(())
+    });
+}

@@ -257,6 +257,22 @@ assert h.pread(65536, 8 << 20) == b'a' * 65536
 }
 
 #[test]
+fn a_move_stops_at_once_if_its_source_is_cut_off_and_offers_to_skip_nothing() {
+    let stage = Stage::new();
+    stage.disk("a", SIZE);
+    nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
+    // The part that is cut off comes last.
+    let id = stage.daemon.migrate("a --to there --rate 1M");
+    set_len(&stage.here.join("a.raw"), SIZE / 2);
+    let paused = stage.daemon.wait_for(id, "paused", seconds(20));
+    assert!(
+        paused["reason"].as_str().is_some_and(|reason| reason.contains("shortened")),
+        "{paused:#}"
+    );
+    assert!(!paused["hint"].to_string().contains("skip"), "{paused:#}");
+}
+
+#[test]
 fn an_image_that_was_replaced_while_the_daemon_was_gone_is_not_taken_without_a_word() {
     let mut stage = Stage::new();
     stage.disk("a", MIB);

@@ -17,6 +17,7 @@ impl<M: RegionMap> Mirror<M> {
             Control::PauseAstray => {
                 self.pause(now, PauseReason::DestinationAstray, out);
             }
+            Control::PauseSource => self.pause(now, PauseReason::SourceAstray, out),
             Control::Resume => self.resume(now, out),
             Control::SkipBad => self.bad.skip = true,
             Control::Cancel => self.cancel(now, out),

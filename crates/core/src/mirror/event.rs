@@ -133,6 +133,8 @@ pub enum Control {
     Pause,
     /// The same, because somebody has done something to the destination.
     PauseAstray,
+    /// The same, because the source has lost a part.
+    PauseSource,
     /// Go on. Sectors that could not be read are tried again.
     Resume,
     /// Leave sectors behind that cannot be read; holds from now on.

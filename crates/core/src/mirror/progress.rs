@@ -44,6 +44,8 @@ pub enum PauseReason {
         /// The longest that a guest write may wait for the destination.
         patience: Nanos,
     },
+    /// A part of the source is gone for good: it was shortened.
+    SourceAstray,
     /// The guest's writes fail at the source, and put regions behind faster than they can be
     /// copied.
     SourceRefusesWrites,
@@ -119,6 +121,7 @@ impl fmt::Display for PauseReason {
                 "the destination is too slow: {behind} regions stay behind though \
                  writes wait up to {patience} for it"
             ),
+            PauseReason::SourceAstray => write!(f, "a part of the source is gone"),
             PauseReason::SourceRefusesWrites => write!(
                 f,
                 "writes of the disk fail at the source, and Sterna has to copy again \

@@ -69,6 +69,13 @@ impl Device {
             .map_err(failed("find the size of", &self.path))
     }
 
+    /// Its size now, whoever uses it.
+    pub(super) fn size_now(&self) -> Result<u64, DatastoreError> {
+        File::open(&self.path)
+            .and_then(|mut file| file.seek(SeekFrom::End(0)))
+            .map_err(failed("find the size of", &self.path))
+    }
+
     /// Who uses the device.
     fn busy(&self) -> DatastoreError {
         let device = self.path.clone();

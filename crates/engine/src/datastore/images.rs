@@ -77,6 +77,10 @@ impl Datastore {
         expected: &Identity,
     ) -> Result<ImageSpec, DatastoreError> {
         let image = self.image(file)?;
+        // What is at the end of a device that is too short is not its sidecar.
+        if let Ours::Whole(medium) = self.ours(&image)? {
+            medium.check_fits(expected.size)?;
+        }
         let found = self.read_sidecar(&image, expected.size)?;
         if let Some(what) = difference(&found, expected) {
             let place = place_of(&image);
@@ -85,9 +89,8 @@ impl Datastore {
                 && found.generation > expected.generation;
             return Err(DatastoreError::Mismatch { place, what, newer });
         }
-        match self.ours(&image)? {
-            Ours::File(_, path) => directory::check_fits_in(path, expected.size)?,
-            Ours::Whole(medium) => medium.check_fits(expected.size)?,
+        if let Ours::File(_, path) = self.ours(&image)? {
+            directory::check_fits_in(path, expected.size)?;
         }
         Ok(image)
     }

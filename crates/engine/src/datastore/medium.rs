@@ -51,6 +51,14 @@ impl Medium {
         }
     }
 
+    /// The size that it has now.
+    pub(super) fn size_now(&self) -> Result<u64, DatastoreError> {
+        match &self.kind {
+            Kind::Device(device) => device.size_now(),
+            Kind::Remote(remote) => remote.size_now(),
+        }
+    }
+
     fn place(&self) -> String {
         match &self.kind {
             Kind::Device(device) => device.path().display().to_string(),

@@ -270,6 +270,14 @@ impl Datastore {
         }
     }
 
+    /// The size that a device or an export has now. Nothing of a directory. Blocks.
+    pub fn size_now(&self) -> Result<Option<u64>, DatastoreError> {
+        match &self.place {
+            Place::Directory(_) => Ok(None),
+            Place::Medium(medium) => medium.size_now().map(Some),
+        }
+    }
+
     /// Does something during a visit, if it is a device or an export: servers have files
     /// open for as long as somebody is connected.
     pub fn connected<T>(

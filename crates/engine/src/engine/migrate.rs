@@ -117,6 +117,11 @@ impl Engine {
         self.on_driver(id, |driver, _, _| driver.has_left())
     }
 
+    /// Whether a migration has its destination open.
+    pub fn holds_destination(&self, id: MigrationId) -> Result<bool, MigrateError> {
+        self.on_driver(id, |driver, _, _| driver.holds_destination())
+    }
+
     /// A migration that stands still because of its destination may let go of it. Says
     /// whether it stands still for that.
     pub fn leave(&self, id: MigrationId) -> Result<bool, MigrateError> {

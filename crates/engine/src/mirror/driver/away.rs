@@ -99,6 +99,11 @@ impl MirrorDriver {
         self.away.left
     }
 
+    /// Whether it has the destination open, or may have it again without opening it anew.
+    pub(crate) fn holds_destination(&self) -> bool {
+        !self.away.left
+    }
+
     /// Takes the destination's image, which was opened anew and is what was `found`.
     pub(crate) fn come_back(
         &mut self,
