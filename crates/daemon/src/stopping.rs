@@ -46,8 +46,8 @@ impl Running {
         }
         let (engine, store) =
             (daemon.storage.engine.clone(), daemon.storage.store.clone());
-        let (activity, planner) =
-            (daemon.server.activity.clone(), daemon.planner.clone());
+        let (activity, history) =
+            (daemon.server.activity.clone(), daemon.planner.history());
         let recorded = within(LAST_RECORDS, move || {
             daemon.record_all();
             // Minutes of what was kept, at most.
@@ -79,7 +79,9 @@ impl Running {
         // The kernel keeps this process while one of its threads waits for a device.
         within(LAST_CHANGE, move || {
             activity.close();
-            planner.close_files();
+            if let Some(history) = history {
+                history.close();
+            }
         });
         if may_release {
             lock.release();
