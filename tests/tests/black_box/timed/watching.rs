@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use serde_json::Value;
 use sterna_tests::clients::Fio;
 use sterna_tests::daemon::send_signal;
+use sterna_tests::programs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -247,6 +248,34 @@ fn the_screen_fits_and_the_terminal_is_put_back() {
         }
         assert!(top.ended().success(), "{end:?}");
     }
+}
+
+#[test]
+fn the_screen_ends_with_its_terminal_and_keeps_no_processor_busy() {
+    let Some(stage) = Stage::given(&["/usr/bin/python3"]) else { return };
+    // The program leads its session, as in a window that is closed.
+    let script = "
+import os, pty, select, sys, time
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b''
+while b'q quit' not in seen:
+    assert select.select([terminal], [], [], 20)[0], seen
+    seen += os.read(terminal, 65536)
+os.close(terminal)
+until = time.time() + 20
+while True:
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    assert time.time() < until, 'it goes on'
+    time.sleep(0.05)
+";
+    let socket = stage.daemon.api_socket().to_str().expect("a plain path");
+    let program = programs::sterna().to_str().expect("a plain path");
+    let words = ["-c", script, program, "--socket", socket, "top"];
+    programs::run("/usr/bin/python3", words);
 }
 
 #[test]

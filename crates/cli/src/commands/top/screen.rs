@@ -47,7 +47,8 @@ pub(super) fn run(by: TopBy, every: Duration, link: &Link) -> anyhow::Result<()>
     let mut terminal = ratatui::try_init()?;
     let mut screen = Screen { view: View::new(by), top, problem: None, asked: None };
     let ended = screen.follow(&mut terminal, &source, every);
-    ratatui::restore();
+    // A terminal that is gone cannot be put back, and nobody is left to tell.
+    let _ = ratatui::try_restore();
     ended
 }
 

@@ -52,7 +52,8 @@ impl Source {
             // The screen is gone if nobody listens.
             let _ = told.send(News::Stop);
             tokio::time::sleep(ENDS).await;
-            ratatui::restore();
+            // There may be no terminal to put back, nor anybody to tell.
+            let _ = ratatui::try_restore();
             std::process::exit(0);
         };
         thread::Builder::new().name("sterna-top".into()).spawn(move || {
