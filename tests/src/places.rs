@@ -152,6 +152,13 @@ impl TinyFs {
         TinyFs::made(file, mount, size, &["mkfs.ext4", "-q", "-m", "0", "-E", options])
     }
 
+    /// Makes an ext4 that does not say when files were made, and gives the number of a file
+    /// that is gone to the next one.
+    #[track_caller]
+    pub fn undated(file: &Path, mount: &Path, size: u64) -> TinyFs {
+        TinyFs::made(file, mount, size, &["mkfs.ext4", "-q", "-m", "0", "-I", "128"])
+    }
+
     /// Makes an XFS, which has 300 MiB at least.
     #[track_caller]
     pub fn xfs(file: &Path, mount: &Path, size: u64) -> TinyFs {

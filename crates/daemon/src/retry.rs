@@ -35,11 +35,12 @@ pub(crate) fn retrying(daemon: &Arc<Daemon>) -> Task {
         told = daemon.tell_refused(&told);
         let retried = daemon.retry();
         daemon.end_all_again();
+        let put_away = daemon.moves.put_away_overdue();
         let resumed = daemon
             .machines
             .resume_stranded_moves()
             .and(daemon.machines.resume_stranded_vm_migrations());
-        retried.and(resumed)
+        retried.and(put_away).and(resumed)
     };
     Task::every("retry", "try again what is offline or unfinished", RETRY, daemon, retry)
 }

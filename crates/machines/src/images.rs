@@ -64,6 +64,7 @@ impl Machines {
     /// Removes an old copy that a move has left, and no other file.
     pub fn remove_image(&self, datastore: &str, file: &str) -> Result<DatastoreImage> {
         let handle = self.storage.handle(datastore)?;
+        self.moves.put_away_overdue_at(datastore)?;
         self.check_has_files(&handle)?;
         // Nothing is made, imported or moved there meanwhile.
         let _claim = self.storage.claims.alone(datastore_claim(datastore))?;

@@ -150,13 +150,15 @@ impl Files {
 
 impl Job {
     /// Closes the file of the source, which is not served any more, and says what it is
-    /// known by, if it was open.
+    /// known by, if it was open, and that still proves which file it is.
     pub(super) fn close_source(&self) -> Option<FileIdentity> {
         let held = &mut lock(&self.state).held;
         if let Some(source) = held.source.take() {
             held.old = Some(*source.identity());
+            return held.old;
         }
-        held.old
+        // Closed a while ago: by its number alone it may be another file by now.
+        held.old.filter(FileIdentity::is_lasting)
     }
 
     /// Whether the file of the source is there, and its name leads elsewhere.
@@ -171,9 +173,10 @@ impl Job {
         lock(&self.state).held.destination = None;
     }
 
-    /// The same of the destination.
+    /// What the destination is known by, if that proves which file it is.
     pub(super) fn destination_file(&self) -> Option<FileIdentity> {
-        lock(&self.state).held.copy
+        let held = &lock(&self.state).held;
+        held.copy.filter(|copy| held.destination.is_some() || copy.is_lasting())
     }
 
     /// Whether the migration may open its destination anew by itself once more.

@@ -3,6 +3,7 @@
 
 use sterna_api::{Error, ErrorCode};
 use sterna_engine::ImageSpec;
+use sterna_engine::sidecar::Identity;
 use sterna_state::{Blame, MigrationRecord};
 use sterna_storage::handle::DatastoreHandle;
 
@@ -37,13 +38,18 @@ impl Moves {
         let is_its_place = self.check_place(record, &handle, repair, &unreachable)?;
         let image = handle.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
+        let is_copys = |found: &Identity| *found == expected || is_copy(found, record);
         handle
             .check_file(&record.to.image)
             .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
         handle
             .follow_growth(&record.to.image, &copies(record), is_its_place)
             .map_err(unreachable)?;
-        match store.read_sidecar(&image, record.size) {
+        let said = store.read_sidecar(&image, record.size);
+        if said.as_ref().is_ok_and(is_copys) {
+            check_is_the_file(record, &handle)?;
+        }
+        match said {
             Ok(found) if found == expected => Ok(()),
             // A switch-over that was undone, or a crash between two steps: the
             // source outranks it, and says the store.
@@ -104,6 +110,27 @@ impl Moves {
         }
         Ok(is_proven)
     }
+}
+
+/// Refuses a file of which nobody knows whether it is the copy: its sidecar is beside it, and
+/// proves nothing. An operator who was told that, and resumes, knows better.
+fn check_is_the_file(
+    record: &MigrationRecord,
+    on: &DatastoreHandle,
+) -> Result<(), Obstacle> {
+    let file = &record.to.image;
+    let Err(error) = on.check_is_surely(file) else { return Ok(()) };
+    let reason = error.to_string();
+    if record.pause.as_ref().is_some_and(|pause| pause.reason == reason) {
+        tracing::warn!(
+            migration = record.id,
+            file,
+            "the operator says that it is the copy"
+        );
+        return on.bind_file(file).map_err(|error| obstacle(error, "", true));
+    }
+    let remedy = "check that no other program has put its file in the place of the copy";
+    Err(Obstacle { is_unproven: true, ..obstacle(error, remedy, true) })
 }
 
 /// Whether there is nothing where the copy was.

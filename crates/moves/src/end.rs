@@ -26,7 +26,7 @@ use sterna_storage::handle::{DatastoreHandle, Gone};
 
 use super::Job;
 use super::counters::average;
-use super::left_behind::sidecar_left;
+use super::left_behind::not_gone;
 use super::own_images::{is_copy, is_old_source, sources};
 use super::start::partial;
 use crate::KEPT;
@@ -83,7 +83,7 @@ impl Moves {
         self.storage.lookout.has_left(record.disk, &record.from.datastore);
         let place = self.place(&record.from);
         let note = match self.retire_source(job, record) {
-            Ok(SourceIs::Gone(gone)) => sidecar_left("old image", gone),
+            Ok(SourceIs::Gone(gone)) => not_gone("old image", &place, gone),
             Ok(SourceIs::Kept) => self.removal_of_source(record).map(|command| {
                 format!("{KEPT} {place}; {command} removes the old image")
             }),
@@ -95,6 +95,7 @@ impl Moves {
             Err(error) => {
                 let migration = record.id;
                 tracing::warn!(migration, %error, place, "source image left behind");
+                self.overdue.add(migration);
                 Some(self.source_left(&record.from, &error))
             }
         };
@@ -151,8 +152,10 @@ impl Moves {
                 let removed = check_unused(&handle, file)
                     .and_then(|()| handle.remove(file, record.size, held.as_ref()));
                 match removed {
-                    Ok(gone) => return Ok(SourceIs::Gone(gone)),
-                    Err(error) => Err(error),
+                    Ok(gone @ (Gone::Wholly | Gone::ButSidecar(_))) => {
+                        return Ok(SourceIs::Gone(gone));
+                    }
+                    left => left.map(SourceIs::Gone),
                 }
             }
         };
@@ -208,7 +211,7 @@ impl Moves {
             )));
         }
         let gone = to.remove(file, record.size, job.destination_file().as_ref())?;
-        Ok(sidecar_left("copy", gone))
+        Ok(not_gone("copy", &self.place(&record.to), gone))
     }
 
     /// Why this state is out of date, and nothing here knows which image of a switch-over that

@@ -154,17 +154,20 @@ impl Moves {
         self.storage.ask_again(&record.to.datastore);
         let is_source_seen = self.look_at_source(record);
         if self.storage.engine.has_left(job.engine_id()).unwrap_or(false) {
-            self.open_again(job, record).map_err(
-                |Obstacle { error, remedy, .. }| {
-                    let hint = then_resume(&remedy, record.id);
-                    error
-                        .about(&format!(
-                            "the migration of disk {} cannot continue",
-                            record.name
-                        ))
-                        .hint(hint)
-                },
-            )?;
+            self.open_again(job, record).map_err(|obstacle| {
+                if obstacle.is_unproven {
+                    // Who resumes after that has said that it is the copy.
+                    self.obstruct(job, &obstacle.clone().of_a_mirror());
+                }
+                let Obstacle { error, remedy, .. } = obstacle;
+                let hint = then_resume(&remedy, record.id);
+                error
+                    .about(&format!(
+                        "the migration of disk {} cannot continue",
+                        record.name
+                    ))
+                    .hint(hint)
+            })?;
         } else {
             self.hold_on(job);
         }
@@ -179,6 +182,8 @@ impl Moves {
     /// Opens a destination anew that a mirror has let go of.
     fn open_again(&self, job: &Job, record: &MigrationRecord) -> Result<(), Obstacle> {
         self.check_destination(record, false)?;
+        let to = self.storage.handle(&record.to.datastore);
+        let is_proven = to.and_then(|to| to.check_is_surely(&record.to.image)).is_ok();
         let spec = self.spec(record, Start::Resume)?;
         let opened = self.storage.engine.come_back(&spec);
         opened.map_err(|error| {
@@ -200,6 +205,10 @@ impl Moves {
             obstacle(refusal, &remedy, false)
         })?;
         self.hold_files(job);
+        if !is_proven {
+            // What was copied may be in another file.
+            let _ = self.distrust(job);
+        }
         Ok(())
     }
 
@@ -241,7 +250,9 @@ impl Moves {
         if record.pause.as_ref().is_some_and(|pause| pause.compare) {
             return; // Only the operator may let it go on.
         }
-        let checked = self.check_destination(record, false);
+        // The operator has not said anything to this daemon.
+        let unsaid = MigrationRecord { pause: None, ..record.clone() };
+        let checked = self.check_destination(&unsaid, false);
         if self.is_called_off(record) {
             return; // Whoever did that waits for the turn, and ends it.
         }

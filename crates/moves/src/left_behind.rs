@@ -9,6 +9,9 @@ use sterna_storage::handle::Gone;
 
 use crate::Moves;
 
+/// How the note of a migration begins whose old image could not be put away (`overdue`).
+pub(super) const STAYS: &str = "the old image stays at";
+
 impl Moves {
     /// Of the source: the destination is the truth.
     pub(super) fn source_left(&self, source: &Place, error: &Error) -> String {
@@ -16,10 +19,12 @@ impl Moves {
         let on = self.storage.handle(&source.datastore).ok();
         match on.and_then(|on| on.removal_command(&source.image)) {
             Some(command) => format!(
-                "the old image stays at {place}: {error}; once that is over, {command} \
-                 removes it"
+                "{STAYS} {place}: {error}; once that is over, {command} removes it"
             ),
-            None => format!("the old image stays at {place}: {error}"),
+            None => format!(
+                "{STAYS} {place}: {error}; once that is over, Sterna frees the place within \
+                 seconds"
+            ),
         }
     }
 
@@ -33,10 +38,40 @@ impl Moves {
     }
 }
 
-/// The same of an image of which only the sidecar is left, if anything is.
-pub(super) fn sidecar_left(image: &str, gone: Gone) -> Option<String> {
-    let error = gone.wholly().err()?;
-    Some(format!(
-        "the {image} is removed, and its sidecar stays: {error}; remove the sidecar by hand"
-    ))
+/// The same of an image that was to be removed: what of it stays, if anything does. A file
+/// that is not, or may not be, Sterna's is not to be removed on Sterna's word.
+pub(super) fn not_gone(image: &str, place: &str, gone: Gone) -> Option<String> {
+    Some(match gone {
+        Gone::Wholly => return None,
+        Gone::ButSidecar(error) => format!(
+            "the {image} is removed, and its sidecar stays: {error}; remove the sidecar by hand"
+        ),
+        Gone::Another(_) => format!(
+            "the file {place} is not Sterna's: another program has put it in the place of the \
+             {image}, and Sterna left it alone. If the {image} still exists, it has another \
+             name: look for it before you remove anything by hand"
+        ),
+        Gone::Unproven(_) => format!(
+            "Sterna kept the file {place}: its file system does not say whether it is still \
+             the {image}, or the file of another program. Check that before you remove it, and \
+             its sidecar, by hand"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_sternas_is_not_said_to_be_an_image_to_remove() {
+        let error = || Error::unavailable("x");
+        let said = |gone| not_gone("copy", "/b/db.raw", gone).unwrap_or_default();
+        assert_eq!(said(Gone::Wholly), "");
+        let another = said(Gone::Another(error()));
+        assert!(another.starts_with("the file /b/db.raw is not Sterna's"), "{another}");
+        assert!(another.contains("it has another name"), "{another}");
+        let unproven = said(Gone::Unproven(error()));
+        assert!(unproven.contains("Check that before you remove it"), "{unproven}");
+    }
 }

@@ -48,6 +48,7 @@ mod guarding;
 mod launch;
 mod left_behind;
 mod obstacle;
+mod overdue;
 mod own_images;
 pub mod predictions;
 mod room;
@@ -288,6 +289,8 @@ impl Job {
 pub struct Moves {
     storage: Arc<Storage>,
     jobs: Mutex<HashMap<u64, Arc<Job>>>,
+    /// Those that have ended and whose old images are still to be put away.
+    overdue: overdue::Overdue,
     /// What all moves came to.
     pub totals: MoveTotals,
     /// The services above that are told of moves.
@@ -299,8 +302,8 @@ pub struct Moves {
 impl Moves {
     /// None is under way.
     pub fn new(storage: Arc<Storage>) -> Self {
-        let (jobs, totals, users, movers) = Default::default();
-        Moves { storage, jobs, totals, users, movers }
+        let (jobs, overdue, totals, users, movers) = Default::default();
+        Moves { storage, jobs, overdue, totals, users, movers }
     }
 
     /// A move has ended, or stands still.

@@ -6,6 +6,7 @@ use sterna_state::Blame;
 use super::view::then_resume;
 
 /// Why a migration cannot go on by itself.
+#[derive(Clone)]
 pub(super) struct Obstacle {
     /// What happened.
     pub(super) error: Error,
@@ -20,12 +21,14 @@ pub(super) struct Obstacle {
     pub(super) blame: Blame,
     /// The state directory takes nothing new.
     pub(super) is_unrecorded: bool,
+    /// Nobody knows whether the file is the copy: the operator has to say so.
+    pub(super) is_unproven: bool,
 }
 
 pub(super) fn obstacle(error: Error, remedy: &str, compare: bool) -> Obstacle {
     let (unreachable, blame) = (false, Blame::Destination);
-    let (remedy, is_unrecorded) = (remedy.into(), false);
-    Obstacle { error, remedy, compare, unreachable, blame, is_unrecorded }
+    let (remedy, is_unrecorded, is_unproven) = (remedy.into(), false, false);
+    Obstacle { error, remedy, compare, unreachable, blame, is_unrecorded, is_unproven }
 }
 
 impl Obstacle {

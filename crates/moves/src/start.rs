@@ -93,6 +93,7 @@ impl Moves {
         self.storage.descriptors.check_move("a move")?;
         let to = self.storage.handle(&request.to)?;
         self.check_may_move(&disk, request)?;
+        self.put_away_overdue_at(&request.to)?;
         let placing = self.storage.placing(&to);
         let store = self.check_takes(&disk, &to, request.provision)?;
         self.storage.check_is_nowhere_else(&to, &store, placing.as_ref())?;
@@ -348,6 +349,13 @@ fn reuse(
     let old = store.read_sidecar(&image, record.size).map_err(unusable)?;
     let ours =
         old.id == record.disk && old.size == record.size && old.role != Role::Active;
+    if !ours && old.id == record.disk && old.generation < record.source_generation {
+        return Err(other(&format!(
+            "it says that it is disk {} with generation {}, and the disk has {} by now: an old \
+             image, of which Sterna does not know how it came there",
+            record.name, old.generation, record.source_generation
+        )));
+    }
     if !ours && old.id == record.disk {
         return Err(format!(
             "it says that it is disk {} itself, in use: do not remove it. Datastore {} may be \
@@ -365,7 +373,7 @@ fn reuse(
     if !ours {
         return Err(other(&whose));
     }
-    to.check_file(file).map_err(|error| other(&error.to_string()))?;
+    to.check_is_surely(file).map_err(|error| other(&error.to_string()))?;
     if record.provision != Provision::Thin {
         let allocated = store.allocate(&image, record.size);
         allocated.map_err(|error| other(&to.refused(&error).to_string()))?;

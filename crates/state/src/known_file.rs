@@ -9,7 +9,8 @@ use sterna_core::old_copy::FileFacts;
 pub struct KnownFile {
     /// Its number in its file system.
     pub number: u64,
-    /// When it was made, in nanoseconds since 1970; 0 if its file system does not say.
+    /// When it was made, in nanoseconds since 1970, or what stands for that (its handle); 0 if
+    /// neither is known.
     pub made: u64,
     /// Its length in bytes.
     pub size: u64,
@@ -20,7 +21,8 @@ pub struct KnownFile {
 impl KnownFile {
     /// Whether what has its name now is another file, whatever was written to either.
     pub fn is_another(&self, now: &KnownFile) -> bool {
-        (self.number, self.made) != (now.number, now.made)
+        let is_known = self.made != 0 && now.made != 0;
+        self.number != now.number || (is_known && self.made != now.made)
     }
 }
 

@@ -137,7 +137,8 @@ fn hint(error: &DatastoreError) -> &'static str {
         }
         DatastoreError::Occupied { role: Role::Active, .. } => {
             "choose another place: that disk is in use, perhaps by this daemon, and the \
-             place may be the disk's own under another name"
+             place may be the disk's own under another name; `sterna disk recover \
+             --dry-run` shows if it is an old image"
         }
         DatastoreError::Occupied { role: Role::Partial, generation: FIRST, .. } => {
             "a disk was being created or adopted there, and that was not finished: if a \

@@ -87,6 +87,14 @@ impl Storage {
                 self.handle(&record.datastore).is_ok_and(|it| it.is_shared()),
             ))
         })?;
+        if let Became::Removed(Gone::Another(error) | Gone::Unproven(error)) = &became {
+            let message =
+                format!("disk {name} is removed, and its image is not: {error}");
+            return Err(Error::in_use(message).hint(
+                "find out whose file it is before you remove it: another program may have put \
+                 it in the place of the image",
+            ));
+        }
         if let Became::Removed(Gone::ButSidecar(error)) = became {
             let message = format!("disk {name} is removed, but a sidecar of it stays");
             return Err(Error::unavailable(format!("{message}: {error}"))

@@ -71,6 +71,26 @@ fn a_move_away_from_a_frozen_datastore_ends_and_the_daemon_can_be_started_anew()
 }
 
 #[test]
+fn a_disk_comes_back_to_a_datastore_that_was_frozen_when_the_disk_had_left_it() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    if !programs::have(&["fsfreeze"]) {
+        return;
+    }
+    let (file, mount) = (stage.scratch.path("slow.img"), stage.scratch.path("slow"));
+    let slow = TinyFs::new(&file, &mount, 64 * MIB);
+    stage.datastore("slow", mount.display());
+    stage.daemon.sterna("disk create a --size 1M --on slow").ok();
+    let frozen = slow.freeze();
+    let id = stage.daemon.migrate("a --to here");
+    let note = stage.daemon.completed(id)["reason"].to_string();
+    assert!(note.contains("the old image stays at"), "{note}");
+    drop(frozen);
+    until("the disk to come back", seconds(20), || {
+        (stage.daemon.sterna("migrate a --to slow").code == 0).then_some(())
+    });
+}
+
+#[test]
 fn what_would_write_to_a_file_system_whose_device_hangs_is_refused_soon() {
     let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4", "bindfs"]) else {
         return;

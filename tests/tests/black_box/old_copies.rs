@@ -371,6 +371,43 @@ fn a_datastore_that_is_one_image_has_no_list() {
     }
 }
 
+/// A server that lets nobody in for a moment, just when the disk has left it.
+#[test]
+fn an_export_that_was_away_when_its_disk_had_left_it_is_free_later() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    let server = stage.nbd_server("remote", 16 * MIB, &[]);
+    stage.daemon.sterna("disk create web --size 8M --on remote").ok();
+    writes_and_reads(&stage.daemon.uri("web"));
+    let away = stage.scratch.path("away");
+    let leaves = |stage: &Stage| {
+        let id = stage.daemon.migrate("web --to here --rate 4M");
+        stage.daemon.wait_for_bytes(id, MIB);
+        // What is connected stays so.
+        fs::rename(server.socket(), &away).expect("take the name of the socket away");
+        stage.daemon.hurry(id);
+        let note = stage.daemon.completed(id)["reason"].to_string();
+        assert!(note.contains("the old image stays at"), "{note}");
+        fs::rename(&away, server.socket()).expect("give it its name back");
+        id
+    };
+    let id = leaves(&stage);
+    until("the place to be free", seconds(40), || {
+        let note = stage.daemon.migration(id)["reason"].to_string();
+        note.contains("was put away later").then_some(())
+    });
+    stage.daemon.sterna("disk create log --size 8M --on remote").ok();
+    stage.daemon.sterna("disk remove log").ok();
+    // The next daemon knows of it, too; and the disk comes back.
+    stage.daemon.sterna("migrate web --to remote").ok();
+    leaves(&stage);
+    stage.daemon.kill();
+    stage.daemon.restart();
+    until("the disk to come back", seconds(40), || {
+        (stage.daemon.sterna("migrate web --to remote").code == 0).then_some(())
+    });
+    writes_and_reads(&stage.daemon.uri("web"));
+}
+
 /// What is to be done next is done, and frees the export.
 #[test]
 fn of_an_export_no_image_is_removed_and_each_refusal_says_what_to_do() {

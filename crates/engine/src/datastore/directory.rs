@@ -231,6 +231,23 @@ impl Directory {
         }
     }
 
+    /// Refuses a file that is not surely the one that its sidecar was made for. Of one that is
+    /// not there nothing is said.
+    pub(super) fn check_is_surely(&self, path: &Path) -> Result<(), DatastoreError> {
+        self.check_file(path)?;
+        let said = sidecar::file::read_all(&sidecar_path(path))
+            .map_err(sidecar_failed(path.display()))?;
+        let is = match FileIdentity::at(path) {
+            Ok(is) => is.beside(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed("look at", path)(error)),
+        };
+        match said.record.beside.is_some_and(|was| was.is_surely(&is)) {
+            true => Ok(()),
+            false => Err(DatastoreError::Unproven(path.into())),
+        }
+    }
+
     /// Removes the image and its sidecar, durably; that it is not there is fine. Whoever
     /// has it open says what it is; else its sidecar has to.
     pub(super) fn remove(
@@ -242,13 +259,20 @@ impl Directory {
         let beside = sidecar_path(path);
         let said = || sidecar::file::read_all(&beside).ok()?.record.beside;
         let known = held.map(|file| Known::File(*file));
-        let removed = match known.or_else(|| said().map(Known::Beside)) {
+        let known = known.or_else(|| said().map(Known::Beside));
+        let removed = match known {
             Some(known) => remove_known(path, &known).map_err(failed("remove", path))?,
             None if path.symlink_metadata().is_err() => Removed::Absent,
             None => return Err(DatastoreError::Unproven(path.into())),
         };
         if removed == Removed::Another {
-            return Err(DatastoreError::Another(path.into()));
+            let is = FileIdentity::at(path).map(|file| file.beside());
+            return Err(match (known, is) {
+                (Some(Known::Beside(was)), Ok(is)) if !was.differs(&is) => {
+                    DatastoreError::Unproven(path.into())
+                }
+                _ => DatastoreError::Another(path.into()),
+            });
         }
         // The image is gone before its sidecar is, also after a power loss.
         let stays = |error: &dyn std::fmt::Display| {

@@ -69,9 +69,9 @@ pub enum DatastoreError {
     /// Another file has the name of the image that was to be removed.
     #[error("another file now has the name {}: Sterna removed nothing", .0.display())]
     Another(PathBuf),
-    /// Nobody knows whether the file is the image that was to be removed.
+    /// Nobody knows whether the file is the image that is meant.
     #[error(
-        "Sterna cannot verify that {} is the right file: Sterna removed nothing",
+        "Sterna cannot verify that {} is the right file, and has changed nothing there",
         .0.display()
     )]
     Unproven(PathBuf),

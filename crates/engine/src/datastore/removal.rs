@@ -29,18 +29,19 @@ const REMOVED_PREFIX: &str = ".removed-";
 /// What a file that is to be removed is known by.
 #[derive(Clone, Copy, Debug)]
 pub enum Known {
-    /// By a descriptor that was held, or when it was made.
+    /// By a descriptor that is held, or was until a moment ago.
     File(FileIdentity),
-    /// By what its sidecar has kept.
+    /// By what its sidecar has kept. The number of a file alone proves nothing: another file may
+    /// have got it.
     Beside(Beside),
 }
 
 impl Known {
-    /// Whether this is the file, as far as that is known.
+    /// Whether this is the file.
     pub fn is(&self, found: &FileIdentity) -> bool {
         match self {
             Known::File(file) => file.is(found),
-            Known::Beside(beside) => beside.fits(&found.beside()),
+            Known::Beside(beside) => beside.is_surely(&found.beside()),
         }
     }
 }

@@ -139,6 +139,13 @@ impl Datastore {
         directory.check_file(path)
     }
 
+    /// Refuses a file that is not surely the one that its sidecar was made for. Nothing is known
+    /// of a device or an export.
+    pub fn check_is_surely(&self, image: &ImageSpec) -> Result<(), DatastoreError> {
+        let Ours::File(directory, path) = self.ours(image)? else { return Ok(()) };
+        directory.check_is_surely(path)
+    }
+
     /// Makes the sidecar of a file say which file it is, as that is known to be the image.
     /// Gives what it has said before, if it was something else.
     pub fn bind(

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, StatxTimestamp, statx};
 use sterna_core::old_copy;
 
-use super::identity::FileIdentity;
+use super::identity::{FileIdentity, open_name};
 
 const NANOS: u64 = 1_000_000_000;
 /// Blocks of stat(2) have 512 bytes, whatever the file system's have.
@@ -36,13 +36,17 @@ impl FoundFile {
     /// What has this name now.
     pub fn at(path: &Path) -> io::Result<FoundFile> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
-        Ok(FoundFile::from(&statx(CWD, path, flags, asked())?))
+        match FoundFile::from(&statx(CWD, path, flags, asked())?) {
+            found if found.identity.is_lasting() => Ok(found),
+            _ => FoundFile::of(open_name(path)?),
+        }
     }
 
     /// What is behind a descriptor.
     pub fn of(file: impl AsFd) -> io::Result<FoundFile> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
-        Ok(FoundFile::from(&statx(file, c"", flags, asked())?))
+        let found = FoundFile::from(&statx(&file, c"", flags, asked())?);
+        Ok(FoundFile { identity: found.identity.with_handle(&file), ..found })
     }
 
     /// What it is known by, in the words of whoever decides what becomes of it.

@@ -8,20 +8,24 @@
 //!
 //! A file is known by its file system, its number there, and when it was made: numbers
 //! are given again once a file is gone. Some file systems do not say when a file was
-//! made; then the number has to do. (The number of a file that is open is not given
-//! again.) The number of the file system is another one after a reboot, so it is not kept.
+//! made; then its handle has to do (`file_handle`), or else the number. The number of a file
+//! that is open is not given again; once nobody has it open, the number alone proves nothing
+//! ([`FileIdentity::is_lasting`]). The number of the file system is another one after a
+//! reboot, so it is not kept.
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Statx, StatxFlags, seek, statx};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Statx, StatxFlags, open, seek, statx,
+};
 use sterna_core::Bytes;
 
-use super::writers;
+use super::{file_handle, writers};
 use crate::ground::Ground;
 use crate::io::Stored;
 use crate::sidecar::Beside;
@@ -38,13 +42,29 @@ pub struct FileIdentity {
 impl FileIdentity {
     /// The file behind a descriptor.
     pub fn of(file: impl AsFd) -> io::Result<FileIdentity> {
-        Ok(FileIdentity::from(&look_at(file)?))
+        Ok(FileIdentity::from(&look_at(&file)?).with_handle(&file))
     }
 
     /// The file that has this name; a link is a file of its own.
     pub fn at(path: &Path) -> io::Result<FileIdentity> {
         let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, asked())?;
-        Ok(FileIdentity::from(&found))
+        match FileIdentity::from(&found) {
+            dated if dated.is_lasting() => Ok(dated),
+            _ => FileIdentity::of(open_name(path)?),
+        }
+    }
+
+    /// The same, with the file's handle where its file system does not say when it was made.
+    pub(super) fn with_handle(mut self, file: impl AsFd) -> FileIdentity {
+        if !self.is_lasting() {
+            self.beside.made = file_handle::mark_of(file);
+        }
+        self
+    }
+
+    /// Whether it proves which file it is even if nobody has had that open meanwhile.
+    pub fn is_lasting(&self) -> bool {
+        self.beside.made != 0
     }
 
     /// Whether both are one file, as far as that is known.
@@ -71,6 +91,12 @@ impl From<&Statx> for FileIdentity {
             beside: Beside { number: found.stx_ino, made },
         }
     }
+}
+
+/// What has this name, a link as well: to look at, not to read.
+pub(super) fn open_name(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?)
 }
 
 fn asked() -> StatxFlags {

@@ -22,6 +22,7 @@ mod emulated;
 mod emulator;
 mod extents;
 pub(crate) mod file;
+mod file_handle;
 mod file_system;
 mod found;
 mod identity;

@@ -155,8 +155,9 @@ pub(super) fn is_blank(record: &VmMoveRecord) -> bool {
     let is_as_made = std::fs::symlink_metadata(path)
         .is_ok_and(|found| found.is_file() && found.len() == length);
     let is_new = || {
-        let made = FileIdentity::at(path).map(|found| found.beside().made);
-        made.is_ok_and(|made| Duration::from_nanos(made).as_secs() >= record.started)
+        let found = FileIdentity::at(path).ok();
+        let made = found.and_then(|found| found.beside().moment());
+        made.is_some_and(|made| Duration::from_nanos(made).as_secs() >= record.started)
     };
     let is_recorded = || {
         let found = FileIdentity::at(path).ok();

@@ -24,6 +24,10 @@ pub enum Gone {
     Wholly,
     /// Its bytes are gone, and its sidecar stays, for this reason.
     ButSidecar(Error),
+    /// Nothing of it: another file has its name.
+    Another(Error),
+    /// Nothing of it: nobody knows whether the file of its name is it.
+    Unproven(Error),
 }
 
 impl Gone {
@@ -31,7 +35,9 @@ impl Gone {
     pub fn wholly(self) -> Result<()> {
         match self {
             Gone::Wholly => Ok(()),
-            Gone::ButSidecar(error) => Err(error),
+            Gone::ButSidecar(error) | Gone::Another(error) | Gone::Unproven(error) => {
+                Err(error)
+            }
         }
     }
 }
@@ -190,6 +196,12 @@ impl DatastoreHandle {
             Err(error @ DatastoreError::SidecarStays(_)) => {
                 Ok(Gone::ButSidecar(self.refused(&error)))
             }
+            Err(error @ DatastoreError::Another(_)) => {
+                Ok(Gone::Another(self.refused(&error)))
+            }
+            Err(error @ DatastoreError::Unproven(_)) => {
+                Ok(Gone::Unproven(self.refused(&error)))
+            }
             Err(error) => Err(self.refused(&error)),
         }
     }
@@ -224,6 +236,23 @@ impl DatastoreHandle {
         let datastore = self.get()?;
         let bound = datastore.image(file).and_then(|image| datastore.bind(&image, is));
         bound.map_err(|error| self.refused(&error))
+    }
+
+    /// The same with the file that has the image's name now.
+    pub fn bind_file(&self, file: &str) -> Result<()> {
+        let ImageSpec::File { path, .. } = self.image(file)? else { return Ok(()) };
+        let is = FileIdentity::at(&path).map_err(|error| {
+            self.unavailable(&format!("cannot look at {}: {error}", path.display()))
+        })?;
+        self.bind(file, &is).map(drop)
+    }
+
+    /// Refuses a file that is not surely the one that its sidecar was made for.
+    pub fn check_is_surely(&self, file: &str) -> Result<()> {
+        let datastore = self.get()?;
+        let checked =
+            datastore.image(file).and_then(|image| datastore.check_is_surely(&image));
+        checked.map_err(|error| self.refused(&error))
     }
 
     /// Refuses a file that is surely another one than its sidecar was made for.

@@ -1,0 +1,180 @@
+//! Old images that could not be put away when their migrations ended: their datastores were
+//! away just then.
+//!
+//! Such an image still calls itself the truth of its disk, so no disk can be put in its place,
+//! and a state from an old backup would serve it. Sterna tries again while the datastore is known,
+//! also after a restart: the note of the migration says that the image stays. It becomes an
+//! old copy then. A file stays, as it is the operator who has seen last what became of it; what
+//! is on a device or an export stays as well, but the sidecar behind it goes, so that the place
+//! is free for a disk.
+//!
+//! Nothing is done unless the image says of itself what the migration has left there, and the
+//! disk is served from a newer image that is under its name.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use sterna_api::Result;
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::lock;
+use sterna_runtime::threads;
+use sterna_state::{DiskRecord, MigrationRecord, Step};
+use sterna_storage::datastores::claim_of as datastore_claim;
+use sterna_storage::handle::DatastoreHandle;
+
+use super::left_behind::STAYS;
+use super::own_images::is_old_source;
+use super::start::partial;
+use crate::{KEPT, Moves};
+
+/// The migrations whose old images are still to be put away, and whether one is at it. Nothing
+/// until they were looked for in the state.
+#[derive(Debug, Default)]
+pub(super) struct Overdue(Mutex<Option<BTreeMap<u64, bool>>>);
+
+impl Overdue {
+    /// One more. If nobody has looked for them yet, its note tells of it.
+    pub(super) fn add(&self, id: u64) {
+        if let Some(all) = lock(&self.0).as_mut() {
+            all.insert(id, false);
+        }
+    }
+
+    /// Begins with one; false if somebody else is at it, or it is done.
+    fn begin(&self, id: u64) -> bool {
+        let mut all = lock(&self.0);
+        let begun = all.as_mut().and_then(|all| all.get_mut(&id));
+        begun.is_some_and(|begun| !std::mem::replace(begun, true))
+    }
+
+    /// What was begun has ended: for good, or to be tried again.
+    fn end(&self, id: u64, is_done: bool) {
+        let mut all = lock(&self.0);
+        let Some(all) = all.as_mut() else { return };
+        match is_done {
+            true => drop(all.remove(&id)),
+            false => drop(all.insert(id, false)),
+        }
+    }
+}
+
+/// How it went with an image.
+enum Tried {
+    /// It is an old copy now, or no image any more.
+    PutAway,
+    /// What is there is not what the migration has left, or may be needed.
+    NotOurs,
+    /// The time for it has not come.
+    NotYet,
+}
+
+impl Moves {
+    /// Tries again to put away old images, each by itself: their storage may hang.
+    pub fn put_away_overdue(self: &Arc<Self>) -> Result<()> {
+        for id in self.overdue()? {
+            threads::aside(self, move |moves| moves.put_away_one(id));
+        }
+        Ok(())
+    }
+
+    /// The same of one datastore, before the caller needs the place.
+    pub fn put_away_overdue_at(&self, datastore: &str) -> Result<()> {
+        for id in self.overdue()? {
+            if self.migration_record(id)?.from.datastore == datastore {
+                self.put_away_one(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The migrations whose old images are to be put away.
+    fn overdue(&self) -> Result<Vec<u64>> {
+        if let Some(all) = lock(&self.overdue.0).as_ref() {
+            return Ok(all.keys().copied().collect());
+        }
+        let stays = |one: &MigrationRecord| {
+            let is_noted = one.note.as_ref().is_some_and(|it| it.starts_with(STAYS));
+            one.step == Step::Completed && is_noted
+        };
+        let found = self.storage.store.migrations()?.into_iter().filter(stays);
+        let found: BTreeMap<u64, bool> = found.map(|one| (one.id, false)).collect();
+        let mut all = lock(&self.overdue.0);
+        Ok(all.get_or_insert(found).keys().copied().collect())
+    }
+
+    fn put_away_one(&self, id: u64) {
+        if !self.overdue.begin(id) {
+            return;
+        }
+        let tried =
+            self.migration_record(id).and_then(|record| self.put_away_late(&record));
+        match &tried {
+            Ok(Tried::PutAway) => tracing::info!(migration = id, "old image put away"),
+            Ok(Tried::NotOurs) => {
+                tracing::info!(migration = id, "the old image is not there any more");
+            }
+            Ok(Tried::NotYet) => {}
+            Err(error) => {
+                tracing::debug!(migration = id, %error, "the old image still stays");
+            }
+        }
+        self.overdue.end(id, matches!(tried, Ok(Tried::PutAway | Tried::NotOurs)));
+    }
+
+    fn put_away_late(&self, record: &MigrationRecord) -> Result<Tried> {
+        let (store, on) = (&self.storage.store, &record.from.datastore);
+        // One that is removed meanwhile has no record either.
+        let Ok(_claim) = self.storage.claims.shared(datastore_claim(on)) else {
+            return Ok(Tried::NotYet);
+        };
+        let disk = store.disks()?.into_iter().find(|disk| disk.id == record.disk);
+        let Some(disk) = disk.filter(|disk| is_elsewhere(disk, record)) else {
+            return Ok(Tried::NotOurs);
+        };
+        let has = |one: &MigrationRecord| one.has(on, &record.from.image);
+        if self.storage.problem_of(disk.id).is_some()
+            || store.open_migrations()?.iter().any(has)
+        {
+            return Ok(Tried::NotYet);
+        }
+        let (handle, file) = (self.storage.handle(on)?, &record.from.image);
+        handle.must_answer()?;
+        let is_left =
+            |it: &Identity| it.role == Role::Active && is_old_source(it, record);
+        if !handle.says(file, record.size)?.is_some_and(|says| is_left(&says)) {
+            return Ok(Tried::NotOurs);
+        }
+        store.must_be_there()?;
+        self.check_won(record)?;
+        let retired = Identity {
+            generation: record.source_generation,
+            role: Role::Retired,
+            ..partial(record)
+        };
+        handle.identify_ours(file, &retired, is_left)?;
+        if !handle.is_shared() && !record.keep_source {
+            handle.remove(file, record.size, None)?.wholly()?;
+        }
+        store.set_end_note(record.id, &self.put_away_note(record, &handle))?;
+        Ok(Tried::PutAway)
+    }
+
+    fn put_away_note(&self, record: &MigrationRecord, on: &DatastoreHandle) -> String {
+        let place = self.place(&record.from);
+        match on.removal_command(&record.from.image) {
+            Some(command) => format!("{KEPT} {place}; {command} removes the old image"),
+            None if record.keep_source => format!("{KEPT} {place}"),
+            None => format!(
+                "the old image was put away later: datastore {} was away when the migration \
+                 ended",
+                record.from.datastore
+            ),
+        }
+    }
+}
+
+/// Whether a disk has a newer image than the one that a migration has left, in another place.
+fn is_elsewhere(disk: &DiskRecord, left: &MigrationRecord) -> bool {
+    let is_there = disk.datastore == left.from.datastore && disk.image == left.from.image;
+    disk.generation > left.source_generation && !is_there
+}
