@@ -173,7 +173,7 @@ fn a_datastore_with_a_disk_of_a_vm_is_not_empty() {
 fn a_plan_names_the_disks_of_vms_that_it_leaves() {
     let Some((stage, _vm, _image)) = stage() else { return };
     stage.daemon.sterna("disk create a --size 8M --on here").ok();
-    let plan = stage.daemon.json("plan evacuate here");
+    let plan = stage.daemon.json("plan evacuate here --space 100%");
     assert_eq!(plan["moves"][0]["disk"], "a", "{plan:#}");
     assert_eq!(plan["refused"][0]["disk"], "web/vda", "{plan:#}");
     let reason = plan["refused"][0]["reason"].to_string();
