@@ -40,6 +40,10 @@ pub struct Datastore {
     pub free: Option<u64>,
     /// How many disks have their image here.
     pub disks: u64,
+    /// The disks of VMs that QEMU serves from here (`web/vda`), as Sterna last saw the VMs.
+    /// Plans do not move these.
+    #[serde(default)]
+    pub vm_disks: Vec<String>,
     /// Why it cannot be used now; absent when all is well.
     pub problem: Option<String>,
     /// Whether it is in maintenance: it takes no new disks or moves.

@@ -66,8 +66,7 @@ impl Error {
     /// There is no `what` of that name.
     pub fn not_found(what: &str, name: impl fmt::Display) -> Self {
         let name = name.to_string();
-        // A name in commands and paths, and a word that people write otherwise.
-        let noun = if what == "vm" { "VM" } else { what };
+        let noun = noun(what);
         let error = Self::new(ErrorCode::NotFound, format!("there is no {noun} {name}"));
         // A place where a name is wanted: it can get one.
         let is_place = what == "datastore" && name.contains('/');
@@ -79,8 +78,9 @@ impl Error {
 
     /// The name is taken.
     pub fn exists(what: &str, name: &str) -> Self {
+        let noun = noun(what);
         let error =
-            Self::new(ErrorCode::Exists, format!("there is a {what} {name} already"));
+            Self::new(ErrorCode::Exists, format!("there is a {noun} {name} already"));
         let command = command_of(what);
         error.hint(format!("choose another name, or see `sterna {command} show {name}`"))
     }
@@ -123,6 +123,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What people write for a word that is a name in commands and paths.
+pub fn noun(what: &str) -> &str {
+    if what == "vm" { "VM" } else { what }
+}
+
 /// The command that is about things of that kind.
 fn command_of(what: &str) -> &str {
     match what {
@@ -135,6 +140,13 @@ fn command_of(what: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vm_is_a_vm_whatever_its_command_is_called() {
+        assert_eq!(Error::exists("vm", "web").message, "there is a VM web already");
+        assert_eq!(Error::not_found("vm", "web").message, "there is no VM web");
+        assert!(Error::exists("vm", "web").hint.contains("`sterna vm show web`"));
+    }
 
     #[test]
     fn a_path_where_a_datastore_is_wanted_can_get_a_name() {

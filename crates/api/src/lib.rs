@@ -71,7 +71,7 @@ pub use drs::{
     ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings, DrsStatus,
     HostVerdict, Imbalance, JudgedVm, MoveWorth, StayingVm,
 };
-pub use error::{Error, ErrorCode, Result};
+pub use error::{Error, ErrorCode, Result, noun};
 pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
@@ -118,5 +118,6 @@ pub use transfer::{
     StartTransfer, Transfer, TransferProgress, TransferReport, TransferState,
 };
 pub use vm::{
-    AddVm, AdoptVmDisk, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk, VmFigures, VmState,
+    AddVm, AdoptVmDisk, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk, VmFigures, VmNames,
+    VmState,
 };

@@ -278,8 +278,8 @@ pub struct PlannedDatastore {
     pub datastore: String,
     /// The bytes that the plan may fill there; absent for the datastore to empty.
     pub room: Option<u64>,
-    /// The speed of all copies from and to it together, in bytes per second; absent if
-    /// Sterna cannot predict it.
+    /// The speed of all copies to it together, in bytes per second; absent if Sterna cannot
+    /// predict it, and for the datastore to empty.
     pub speed: Option<f64>,
     /// How many disks of the plan leave it, or go to it.
     pub moves: u64,

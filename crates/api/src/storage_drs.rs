@@ -14,6 +14,7 @@ pub use self::balanced::{
 };
 pub use self::rule::{CreateStorageRule, RuleStrength, RuleWish, StorageRule};
 pub use self::settings::{Automation, ChangeStorageDrs, StorageDrsSettings};
+use crate::AskGuard;
 use crate::{Migration, Predicted};
 
 /// Asks what should move. What is left out is as the settings say.
@@ -154,6 +155,9 @@ pub struct StayingDisk {
 pub struct Recommendations {
     /// What datastores were judged by.
     pub asked: StorageDrsBounds,
+    /// The guard that the settings give to moves of Storage DRS.
+    #[serde(default)]
+    pub guard: AskGuard,
     /// All datastores.
     pub datastores: Vec<JudgedDatastore>,
     /// Moves, in the order in which they should be made.

@@ -7,6 +7,15 @@ use utoipa::ToSchema;
 
 use crate::AskGuard;
 
+/// The names of a VM and of its disks, as Sterna last saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VmNames {
+    /// Its name.
+    pub name: String,
+    /// The names of its disks' devices; none if Sterna has not seen it yet.
+    pub devices: Vec<String>,
+}
+
 /// How it goes with a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]

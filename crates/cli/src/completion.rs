@@ -208,7 +208,8 @@ fn synopsis(command: &Command) -> String {
     let asks_for_text = |arg: &Arg| matches!(arg.get_id().as_str(), "help" | "version");
     let (values, options): (Vec<&Arg>, Vec<&Arg>) = command
         .get_arguments()
-        .filter(|arg| !asks_for_text(arg))
+        // What `--help` does not name, this does not either.
+        .filter(|arg| !asks_for_text(arg) && !arg.is_hide_set())
         .partition(|arg| arg.is_positional());
     for arg in options.into_iter().chain(values) {
         let again = match arg.get_action() {
@@ -248,6 +249,13 @@ mod tests {
         assert!(page.contains("[--rate <BYTES>]"), "{page}");
         assert!(page.contains(" --to <DATASTORE>"), "{page}");
         assert!(page_of("serve").contains("[--listen <ADDR:PORT>]..."));
+    }
+
+    #[test]
+    fn a_manual_page_has_no_options_that_the_help_does_not_show() {
+        let page = page_of("migrate");
+        assert!(page.contains("[--no-verify]"), "{page}");
+        assert!(!page.contains("[--verify]"), "{page}");
     }
 
     #[test]

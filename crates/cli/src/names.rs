@@ -122,18 +122,22 @@ async fn ask(
         Kind::Advised => {
             let disks = all(client.disks().await?, |one| one.name);
             let datastores = all(client.datastores().await?, |one| one.name);
-            let vms = all(client.vms().await?, |one| one.name);
+            let vms = all(client.vm_names().await?, |one| one.name);
             [disks, datastores, vms].concat()
         }
         Kind::Class => all(client.classes().await?, |one| one.name),
         Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
         Kind::StorageRule => all(client.storage_rules().await?, |one| one.name),
-        Kind::Vm => all(client.vms().await?, |one| one.name),
+        // A list with figures takes as long as the measuring, which is longer than anybody waits.
+        Kind::Vm => all(client.vm_names().await?, |one| one.name),
         Kind::Host => all(client.hosts().await?, |one| one.name),
         Kind::Pool => all(client.pools().await?, |one| one.name),
         Kind::Rule => all(client.rules().await?, |one| one.name),
         Kind::Device => match values.first() {
-            Some(vm) => all(client.vm(vm).await?.disks, |one| one.device),
+            Some(vm) => {
+                let mut found = client.vm_names().await?.into_iter();
+                found.find(|one| one.name == *vm).map_or(Vec::new(), |one| one.devices)
+            }
             None => Vec::new(),
         },
         Kind::Migration | Kind::OpenMigration | Kind::OpenMigrationNumber => {

@@ -86,6 +86,13 @@ fn tip(error: &clap::Error, words: &[String]) -> Option<String> {
         ErrorKind::UnknownArgument => {
             let wrong = context(ContextKind::InvalidArg)?;
             let is_move = words.iter().any(|it| it == "migrate" || it == "predict");
+            let is_of_migrate = ["--finish-by", "--window"].contains(&wrong.as_str());
+            if is_of_migrate && words.iter().any(|it| it == "predict") {
+                return Some(format!(
+                    "predict has no {wrong}: with it, you and not the storage decide how \
+                     long the move takes; --at predicts a move that begins later"
+                ));
+            }
             let has_to = words.iter().any(|it| it == "--to" || it.starts_with("--to="));
             if wrong.strip_prefix('-').is_some_and(|it| it.starts_with(char::is_numeric))
             {

@@ -90,6 +90,13 @@ impl Column {
     }
 }
 
+/// So much of a name is left while that is enough for the table to fit: most names are
+/// shorter.
+const NAME: usize = 8;
+
+/// So much of a name is left where the table is too wide otherwise: less would say nothing.
+const NAME_AT_LEAST: usize = 4;
+
 /// Rows under a heading.
 #[derive(Debug)]
 pub struct Table {
@@ -132,12 +139,16 @@ impl Table {
             columns.filter(move |(_, column)| **column == kind).map(|(at, _)| at)
         };
         let first = of(Column::Wrapped).chain(of(Column::Sentence));
-        for at in first.chain(of(Column::Flexible)) {
-            let spare = widths[at].saturating_sub(self.rows[0][at].width().max(8));
+        let mut give_way = |at: usize, least: usize| {
+            let spare = widths[at].saturating_sub(self.rows[0][at].width().max(least));
             let cut = spare.min(excess);
             widths[at] -= cut;
             excess -= cut;
-        }
+        };
+        first.chain(of(Column::Flexible)).for_each(|at| give_way(at, NAME));
+        // The first name says what the row is about.
+        let last: Vec<usize> = of(Column::Flexible).collect();
+        last.into_iter().rev().for_each(|at| give_way(at, NAME_AT_LEAST));
         widths
     }
 
@@ -317,6 +328,23 @@ mod tests {
         assert_eq!(lines[1], "a       10 GiB  /x");
         assert_eq!(lines[2].chars().count(), 40);
         assert!(lines[2].starts_with("longer     1 B  …"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn short_names_give_way_too_if_the_rest_needs_the_room_and_the_first_last() {
+        let columns = [
+            ("DISK", Column::Flexible),
+            ("FROM", Column::Flexible),
+            ("TO", Column::Flexible),
+            ("LEFT", Column::Right),
+        ];
+        let mut table = Table::new(&columns);
+        table.row(["web/vdb", "newarr", "vmfast", "18 min 51 s"].map(Into::into).into());
+        let row = |limit| table.render(limit, false).lines().nth(1).map(str::to_owned);
+        assert_eq!(row(36).as_deref(), Some("web/vdb  newarr  vmfast  18 min 51 s"));
+        assert_eq!(row(35).as_deref(), Some("web/vdb  newarr  …fast  18 min 51 s"));
+        assert_eq!(row(33).as_deref(), Some("web/vdb  …warr  …ast  18 min 51 s"));
+        assert_eq!(row(29).as_deref(), Some("…vdb  …arr  …ast  18 min 51 s"));
     }
 
     #[test]

@@ -156,7 +156,10 @@ const NANOS: u64 = 1_000_000_000;
 pub fn may_go(facts: &Facts) -> Result<(), Keep> {
     let Some(found) = &facts.found else { return Err(Keep::Absent) };
     match facts.recorded {
-        Recorded::Nothing => return Err(Keep::Unknown),
+        Recorded::Nothing => {
+            check_others(facts.others)?;
+            return Err(Keep::Unknown);
+        }
         Recorded::Used => return Err(Keep::Used),
         Recorded::Unclear => return Err(Keep::Unclear),
         Recorded::Left => {}
@@ -172,7 +175,12 @@ pub fn may_go(facts: &Facts) -> Result<(), Keep> {
         Owner::Elsewhere => {}
         owner => return Err(Keep::Owner(owner)),
     }
-    match facts.others {
+    check_others(facts.others)
+}
+
+/// Whether nobody else has it.
+fn check_others(others: Others) -> Result<(), Keep> {
+    match others {
         Others::Nobody => Ok(()),
         Others::Use => Err(Keep::OthersUse),
         Others::MayUse => Err(Keep::OthersMayUse),
@@ -250,6 +258,18 @@ mod tests {
         // What was written within the second in which the move ended came before its end.
         let late = found(|it| it.file.modified += NANOS - 1);
         assert_eq!(may_go(&Facts { found: late, ..of_disk() }), Ok(()));
+    }
+
+    #[test]
+    fn a_file_of_which_nothing_is_recorded_is_somebodys_if_somebody_has_it() {
+        for (others, why) in [
+            (Others::Nobody, Keep::Unknown),
+            (Others::Use, Keep::OthersUse),
+            (Others::MayUse, Keep::OthersMayUse),
+        ] {
+            let facts = Facts { recorded: Recorded::Nothing, others, ..of_vm() };
+            assert_eq!(may_go(&facts), Err(why));
+        }
     }
 
     #[test]

@@ -267,7 +267,12 @@ fn engine_does_not_start(error: &EngineError, io: IoChoice) -> Error {
 fn sweep() {
     let sweep = || match remove_leftovers() {
         0 => {}
-        files => tracing::info!(files, "memory of removed state directories removed"),
+        files => tracing::info!(
+            files,
+            directory = "/dev/shm",
+            "region maps and accounts removed that killed daemons left in memory, and whose \
+             state directories are gone"
+        ),
     };
     if let Err(error) = threads::start("sterna-sweep".into(), sweep) {
         tracing::debug!(%error, "no memory of removed state directories was looked for");
@@ -275,7 +280,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 22] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 23] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
@@ -289,6 +294,7 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 22] {
         copies::looking(moves),
         hours::recording(storage),
         sterna_machines::looking(machines),
+        sterna_machines::looking_at_libvirt(machines),
         sterna_service_levels::switching(levels),
         sterna_service_levels::cruising(levels),
         sterna_service_levels::recording_kept(levels),

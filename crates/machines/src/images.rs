@@ -69,7 +69,12 @@ impl Machines {
         // Nothing is made, imported or moved there meanwhile.
         let _claim = self.storage.claims.alone(datastore_claim(datastore))?;
         let look = handle.look_at_image(file)?;
-        let known = self.image_records(&handle, self.sights())?.of(file);
+        let mut known = self.image_records(&handle, self.sights())?.of(file);
+        if matches!(known, Known::Vm { .. }) {
+            // It may have been given another image since it was last seen.
+            self.look_at_all_vms()?;
+            known = self.image_records(&handle, self.sights())?.of(file);
+        }
         let gathered = self.facts_of(&handle, file, &look, &known)?;
         let Some(found) = look.found else {
             return Err(Error::not_found("image", look.path.display())
@@ -138,10 +143,13 @@ impl Machines {
     }
 
     /// What VMs were last seen with.
-    fn sights(&self) -> Vec<Sight> {
-        let last_seen = lock(&self.vms.last_seen);
-        let sights = last_seen.iter().flat_map(|(vm, seen)| seen.sights(vm));
-        sights.collect()
+    pub(super) fn sights(&self) -> Vec<Sight> {
+        let mut sights = Vec::new();
+        for seen in [&self.vms.last_seen, &self.vms.seen_of_libvirt] {
+            let seen = lock(seen);
+            sights.extend(seen.iter().flat_map(|(vm, seen)| seen.sights(vm)));
+        }
+        sights
     }
 }
 

@@ -6,7 +6,11 @@
 //! VMs now and then, and whenever somebody asks about them: how they answer, and which images
 //! they use. A look costs QEMU three questions, and leaves its monitor alone in between. libvirt
 //! keeps by itself how a VM is started, and a look at its VMs takes several processes: Sterna
-//! looks at these only when somebody asks.
+//! looks at these seldom, and whenever somebody asks. What such a look finds may be out of
+//! date, so it tells only which images VMs have, and gives no warning.
+//!
+//! A VM that is off, or does not answer, has the images that it was last seen with: nobody may
+//! take them for files that nothing needs.
 //!
 //! An observation is dated at its start, so it proves nothing about a move that ended later.
 //! Observations are not kept: a daemon that starts looks first.
@@ -29,6 +33,9 @@ use crate::Machines;
 /// before much is written to it.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// How often VMs of libvirt are looked at: several processes for each VM.
+const EVERY_OF_LIBVIRT: Duration = Duration::from_secs(300);
+
 /// Looks in a row that get no answer until it is said that a VM hangs: another program
 /// may have had its monitor for a moment.
 const HANGS: u32 = 2;
@@ -40,6 +47,11 @@ pub(super) struct LastSeen {
     at: u64,
     /// Its images, by the names of its disks; of one that is off, or was not asked, none.
     images: BTreeMap<String, String>,
+    /// What one that is off is to start with, or what one that cannot be asked had; and when
+    /// that was seen.
+    off: Option<(u64, BTreeMap<String, String>)>,
+    /// Whether it could not be asked, for whatever reason.
+    is_unasked: bool,
     /// Why it did not answer, though it may be there; and how often in a row.
     silent: Option<(String, u32)>,
     /// If so, its images when it last did, if it ever did.
@@ -52,19 +64,45 @@ impl LastSeen {
         at: u64,
         seen: std::result::Result<(bool, impl Iterator<Item = &'a Drive>), &QemuError>,
     ) -> LastSeen {
-        let mut last_seen =
-            LastSeen { at, images: BTreeMap::new(), silent: None, before: None };
+        let mut last_seen = LastSeen {
+            at,
+            images: BTreeMap::new(),
+            off: None,
+            is_unasked: seen.is_err(),
+            silent: None,
+            before: None,
+        };
+        let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
         match seen {
-            Ok((true, drives)) => {
-                let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
-                last_seen.images = drives.map(image).collect();
+            Ok((true, drives)) => last_seen.images = drives.map(image).collect(),
+            Ok((false, drives)) => {
+                last_seen.off = Some((at, drives.map(image).collect()));
             }
             Err(error) if error.is_silent() => {
                 last_seen.silent = Some((error.to_string(), 1));
             }
-            _ => {}
+            Err(_) => {}
         }
         last_seen
+    }
+
+    /// The same, if the look before it has found `before`.
+    fn after(mut self, before: &LastSeen) -> LastSeen {
+        if self.is_unasked {
+            let of_one_that_is_on = || (before.at, before.images.clone());
+            self.off = before
+                .off
+                .clone()
+                .or_else(|| (!before.is_unasked).then(of_one_that_is_on));
+        }
+        if self.silent.is_some() {
+            self.before = before.last_images();
+        }
+        if let (Some((_, times)), Some((_, before))) = (&mut self.silent, &before.silent)
+        {
+            *times = before.saturating_add(1);
+        }
+        self
     }
 
     /// Its images, when it last answered; none if it never did.
@@ -77,11 +115,14 @@ impl LastSeen {
 
     /// What a VM of this name was seen with.
     pub(super) fn sights(&self, vm: &str) -> impl Iterator<Item = Sight> {
-        self.images.iter().map(|(device, image)| Sight {
+        let off = self.off.iter().map(|(at, images)| (*at, images));
+        let all = std::iter::once((self.at, &self.images)).chain(off);
+        let all = all.flat_map(|(at, images)| images.iter().map(move |it| (at, it)));
+        all.map(|(at, (device, image))| Sight {
             vm: vm.to_owned(),
             device: device.clone(),
             image: image.clone(),
-            at: self.at,
+            at,
         })
     }
 
@@ -99,15 +140,36 @@ pub fn looking(machines: &Arc<Machines>) -> Task {
     Task::every("vms", "check the VMs", EVERY, machines, look).after(Duration::ZERO)
 }
 
+/// Looks at VMs of libvirt.
+pub fn looking_at_libvirt(machines: &Arc<Machines>) -> Task {
+    let (name, what) = ("vms-of-libvirt", "check the VMs of libvirt");
+    let look = |machines: &Arc<Machines>| machines.look_at_vms_of_libvirt();
+    Task::every(name, what, EVERY_OF_LIBVIRT, machines, look).after(Duration::ZERO)
+}
+
 impl Machines {
     /// Looks at all VMs that nobody else keeps.
     fn look_at_vms(&self) -> Result<()> {
+        self.look_at_those(|vm| matches!(vm.reach, Reach::Qmp(_)))
+    }
+
+    /// Looks at all VMs that libvirt keeps.
+    fn look_at_vms_of_libvirt(&self) -> Result<()> {
+        self.look_at_those(|vm| matches!(vm.reach, Reach::Libvirt { .. }))
+    }
+
+    /// Looks at all VMs, for what must not rest on an old look.
+    pub(super) fn look_at_all_vms(&self) -> Result<()> {
+        self.look_at_those(|_| true)
+    }
+
+    fn look_at_those(&self, is_one: impl Fn(&VmRecord) -> bool) -> Result<()> {
         let records = self.storage.store.vms()?;
-        lock(&self.vms.last_seen)
-            .retain(|name, _| records.iter().any(|vm| vm.name == *name));
-        let by_hand: Vec<VmRecord> =
-            records.into_iter().filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
-        let looks = self.vms.ask_all(&by_hand, |link| async move {
+        for seen in [&self.vms.last_seen, &self.vms.seen_of_libvirt] {
+            lock(seen).retain(|name, _| records.iter().any(|vm| vm.name == *name));
+        }
+        let records: Vec<VmRecord> = records.into_iter().filter(is_one).collect();
+        let looks = self.vms.ask_all(&records, |link| async move {
             let at = clock::now();
             let asked = async {
                 let vm = link.vm().await?;
@@ -145,29 +207,21 @@ impl Machines {
                                                                  move's end is clear");
                 }
             }
-            // Of another nobody would look again.
-            if matches!(vm.reach, Reach::Qmp(_)) {
-                self.remember(vm, last_seen);
-            }
+            self.remember(vm, last_seen);
         }
     }
 
     /// Keeps the latest look at a VM.
-    fn remember(&self, vm: &VmRecord, mut seen: LastSeen) {
-        let mut all = lock(&self.vms.last_seen);
-        if let Some(before) = all.get(&vm.name) {
-            if before.at > seen.at {
-                return;
-            }
-            if seen.silent.is_some() {
-                seen.before = before.last_images();
-            }
-            if let (Some((_, times)), Some((_, before))) =
-                (&mut seen.silent, &before.silent)
-            {
-                *times = before.saturating_add(1);
-            }
-        }
+    fn remember(&self, vm: &VmRecord, seen: LastSeen) {
+        let mut all = lock(match vm.reach {
+            Reach::Qmp(_) => &self.vms.last_seen,
+            Reach::Libvirt { .. } => &self.vms.seen_of_libvirt,
+        });
+        let seen = match all.get(&vm.name) {
+            Some(before) if before.at > seen.at => return,
+            Some(before) => seen.after(before),
+            None => seen,
+        };
         all.insert(vm.name.clone(), seen);
     }
 

@@ -47,6 +47,7 @@ mod usage;
 mod user;
 mod users;
 mod view;
+mod vm_disks;
 mod vm_migrations;
 mod vms;
 
@@ -54,7 +55,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use sterna_api::{AskGuard, Disk, Migration, Result};
+use sterna_api::{AskGuard, Datastore, Disk, Migration, Result};
 use sterna_core::DiskId;
 use sterna_moves::{Mover, Moves};
 use sterna_os::lock;
@@ -65,7 +66,7 @@ use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
 
 use self::last_seen::LastSeen;
-pub use self::last_seen::looking;
+pub use self::last_seen::{looking, looking_at_libvirt};
 use self::link::Links;
 use self::under_way::Move;
 pub use self::usage::VmMigrationFacts;
@@ -115,6 +116,15 @@ impl DiskUser for Machines {
 
     fn check_unused(&self, disk: &DiskRecord) -> Result<()> {
         self.check_no_vm_uses(disk)
+    }
+
+    fn check_datastore_unused(&self, datastore: &str) -> Result<()> {
+        self.check_no_vm_disk_on(datastore)
+    }
+
+    fn complete_datastore(&self, view: &mut Datastore) -> Result<()> {
+        view.vm_disks = self.vm_disks_on(&view.name)?;
+        Ok(())
     }
 
     fn hides(&self, disk: DiskId) -> Result<bool> {
@@ -174,6 +184,8 @@ pub(crate) struct KnownVms {
     adding: Mutex<()>,
     /// How each VM was when it was last looked at.
     last_seen: Mutex<BTreeMap<String, LastSeen>>,
+    /// The same of VMs of libvirt, which may be long ago.
+    seen_of_libvirt: Mutex<BTreeMap<String, LastSeen>>,
     /// Who looks at VMs' files, whose file systems may hang.
     files: Asker,
     /// The daemon is to stop: moves are left to the next one.
@@ -191,6 +203,7 @@ impl KnownVms {
             stranded: Mutex::default(),
             adding: Mutex::default(),
             last_seen: Mutex::default(),
+            seen_of_libvirt: Mutex::default(),
             files: Asker::default(),
             stopping: AtomicBool::new(false),
         }

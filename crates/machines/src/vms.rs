@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sterna_api::{AddVm, Error, Result, Vm};
+use sterna_api::{AddVm, Error, Result, Vm, VmNames};
 use sterna_os::{clock, lock};
 use sterna_qemu::virsh::Virsh;
 use sterna_qemu::{Identity, QemuError};
@@ -25,6 +25,18 @@ impl Machines {
         let view =
             |(vm, look): (VmRecord, Look)| self.view_vm(vm, look.seen, &datastores);
         Ok(looks.into_iter().map(view).collect())
+    }
+
+    /// The names of all VMs and of their disks, for whoever cannot wait for an answer.
+    pub fn vm_names(&self) -> Result<Vec<VmNames>> {
+        let sights = self.sights();
+        let names =
+            self.storage.store.vms()?.into_iter().map(|VmRecord { name, .. }| {
+                let of_it = sights.iter().filter(|one| one.vm == name);
+                let devices = of_it.map(|one| one.device.clone()).collect();
+                VmNames { name, devices }
+            });
+        Ok(names.collect())
     }
 
     /// One VM.

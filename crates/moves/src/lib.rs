@@ -45,6 +45,7 @@ mod events;
 mod findings;
 mod guard;
 mod guarding;
+mod lately;
 mod launch;
 mod left_behind;
 mod obstacle;

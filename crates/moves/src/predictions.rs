@@ -28,7 +28,7 @@ use sterna_os::clock;
 use sterna_state::{DiskRecord, Forecast, MigrationRecord};
 use sterna_storage::asker::Asker;
 use sterna_storage::handle::DatastoreHandle;
-use sterna_telemetry::figures::{RECENT, summarized};
+use sterna_telemetry::figures::summarized;
 
 use self::refusals::{is_silent, never_seen, not_known};
 use crate::Moves;
@@ -72,7 +72,7 @@ impl Moves {
         // What `migrate` would refuse takes no time at all.
         let Answers { bytes, unasked } = self.ask_both(&disk, &handle)?;
         let (from, to) = (disk.datastore.clone(), request.to.clone());
-        let summary = self.storage.samples.of_disk(disk.id, RECENT);
+        let summary = self.lately(&disk)?;
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
         let terms = terms(request.rate, &guard);

@@ -19,7 +19,7 @@ use sterna_state::{
 use sterna_storage::datastores::claim_of as datastore_claim;
 use sterna_storage::disks::{claim_of, provision};
 use sterna_storage::handle::DatastoreHandle;
-use sterna_telemetry::figures::{RECENT, summarized};
+use sterna_telemetry::figures::summarized;
 
 use super::Job;
 use super::control::check_rate;
@@ -97,7 +97,7 @@ impl Moves {
         let placing = self.storage.placing(&to);
         let store = self.check_takes(&disk, &to, request.provision)?;
         self.storage.check_is_nowhere_else(&to, &store, placing.as_ref())?;
-        let lately = self.storage.samples.of_disk(disk.id, RECENT);
+        let lately = self.lately(&disk)?;
         let (forecast, experience) = self.forecast(&disk, request, &guard, &lately);
         let before = summarized(&lately);
         let mut record = new_record(&disk, request, guard, before);

@@ -38,14 +38,14 @@ impl Planner {
     /// Advice about the disk, the datastore or the VM of that name, or about all of them.
     pub fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
         let scene = self.seen(window(window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?)?;
-        let vm = match about.filter(|name| !scene.knows(name)) {
-            Some(name) => Some(self.vm_asked_about(name)?),
+        let vm = match about {
+            Some(name) => self.vm_asked_about(name, scene.knows(name))?,
             None => None,
         };
-        let asked = |at: About| match (&vm, at) {
-            (Some(vm), About::Disk(_)) => has_disk(vm, scene.name(at)),
-            (Some(_), About::Datastore(_)) => false,
-            (None, _) => about.is_none_or(|name| scene.name(at) == name),
+        let asked = |at: About| {
+            let is_named = about.is_none_or(|name| scene.name(at) == name);
+            let of_vm = |vm: &Vm| has_disk(vm, scene.name(at));
+            is_named || matches!(at, About::Disk(_)) && vm.as_ref().is_some_and(of_vm)
         };
         let is_asked = |at: usize| {
             let there = scene.facts.disks[at].datastore;
@@ -69,10 +69,14 @@ impl Planner {
         })
     }
 
-    /// The VM of that name, with its disks.
-    fn vm_asked_about(&self, name: &str) -> Result<Vm> {
+    /// The VM of that name, with its disks. If there is none, the name is that of a disk or a
+    /// datastore, or nothing's; if there are both, the answer is about both.
+    fn vm_asked_about(&self, name: &str, is_other: bool) -> Result<Option<Vm>> {
         if self.storage.store.vms()?.iter().any(|vm| vm.name == name) {
-            return self.machines.show_vm(name);
+            return self.machines.show_vm(name).map(Some);
+        }
+        if is_other {
+            return Ok(None);
         }
         let message = format!("there is no disk, no datastore and no VM {name}");
         let hint = "see `sterna disk list`, `sterna datastore list` and `sterna vm list`";

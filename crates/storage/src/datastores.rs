@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sterna_api::{
-    AddDatastore, Datastore, DatastoreKind, Error, NAME_RULE, Result, is_name,
+    AddDatastore, Datastore, DatastoreKind, Error, NAME_RULE, Result, is_name, noun,
 };
 use sterna_core::Shape;
 use sterna_engine::datastore::Location;
@@ -19,7 +19,7 @@ pub fn check_name(what: &str, name: &str) -> Result<()> {
     if is_name(name) {
         return Ok(());
     }
-    let message = format!("`{name}` cannot be the name of a {what}");
+    let message = format!("`{name}` cannot be the name of a {}", noun(what));
     Err(Error::invalid(message).hint(NAME_RULE))
 }
 
@@ -206,7 +206,7 @@ impl Storage {
             .then(|| self.lack_of(&record.name, &all))
             .flatten();
         let space = found.as_ref().ok();
-        Ok(Datastore {
+        let mut view = Datastore {
             name: record.name.clone(),
             kind: match record.location {
                 Location::Directory(_) => DatastoreKind::Directory,
@@ -220,8 +220,11 @@ impl Storage {
             capacity: space.map(|space| space.capacity),
             free: space.map(|space| space.free),
             disks: disks as u64,
+            vm_disks: Vec::new(),
             problem: found.as_ref().err().cloned().or(lack),
             maintenance: handle.is_in_maintenance(),
-        })
+        };
+        self.users.ask_present(|user| user.complete_datastore(&mut view))?;
+        Ok(view)
     }
 }

@@ -7,7 +7,7 @@
 //! (`removals`), for the same reason.
 
 use sterna_api::{Disk, DiskActivity, Error, ErrorCode, Provision, Result};
-use sterna_core::DiskId;
+use sterna_core::{Bytes, DiskId};
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{FIRST, Identity, Role};
 use sterna_engine::{AccountSpec, DiskSpec, ImageSpec};
@@ -390,7 +390,12 @@ pub fn check_size(size: u64) -> Result<()> {
         _ => return Ok(()),
     };
     let next = size.next_multiple_of(SECTOR).max(SECTOR);
-    Err(Error::invalid(message).hint(format!("the next size is {next} bytes")))
+    let hint = match Bytes(size).meant_mib() {
+        // A number that small is one without its unit.
+        Some(number) => format!("did you mean {number}G?"),
+        None => format!("the next size is {next} bytes"),
+    };
+    Err(Error::invalid(message).hint(hint))
 }
 
 /// The record of a disk that is to be made; it has no image yet.
@@ -494,6 +499,13 @@ mod tests {
         assert_eq!(refused.unwrap_err().code, ErrorCode::Unavailable);
         assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
         assert!(stage.directory("here").join("x.raw").exists());
+    }
+
+    #[test]
+    fn a_size_without_a_unit_is_asked_back() {
+        assert_eq!(check_size(100).unwrap_err().hint, "did you mean 100G?");
+        let odd = check_size(1_000_001).unwrap_err();
+        assert_eq!(odd.hint, "the next size is 1000448 bytes");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What storage asks of, and tells, the services that use its disks and datastores.
 
-use sterna_api::{Disk, Result};
+use sterna_api::{Datastore, Disk, Result};
 use sterna_core::DiskId;
 use sterna_state::DiskRecord;
 
@@ -40,6 +40,11 @@ pub trait DiskUser: Send + Sync {
 
     /// Adds what the service knows to what people see of a disk.
     fn complete(&self, _disk: DiskId, _view: &mut Disk) -> Result<()> {
+        Ok(())
+    }
+
+    /// The same of a datastore.
+    fn complete_datastore(&self, _view: &mut Datastore) -> Result<()> {
         Ok(())
     }
 }

@@ -272,6 +272,16 @@ fn a_shell_completes_the_names_of_what_there_is() {
 }
 
 #[test]
+fn predict_says_which_options_of_migrate_it_has_not() {
+    let stage = Stage::new();
+    for option in ["--finish-by 06:00", "--window 22:00-06:00"] {
+        let said = stage.daemon.sterna(&format!("predict db --to there {option}"));
+        let said = said.is_usage_error();
+        assert!(said.stderr.contains("predict has no --"), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn errors_are_json_where_json_was_asked_for() {
     let stage = Stage::new();
     let answer = stage.daemon.sterna("disk show nope --json").fails_with(&["nope"]);

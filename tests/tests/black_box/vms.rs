@@ -135,6 +135,78 @@ fn a_vm_is_not_added_again_by_another_monitor() {
     }
 }
 
+/// A datastore that has only disks of VMs says so, and its files are nobody's to remove.
+#[track_caller]
+pub(crate) fn holds_webs_disk(stage: &Stage) {
+    let daemon = &stage.daemon;
+    let list = daemon.json("datastore list");
+    let here =
+        list.as_array().expect("datastores").iter().find(|it| it["name"] == "here");
+    assert_eq!(here.expect("it is there")["vm_disks"][0], "web/vda", "{list:#}");
+    let shown = daemon.sterna("datastore show here").ok().stdout;
+    assert!(shown.contains("0 disks of Sterna, 1 disk of VMs: web/vda"), "{shown}");
+    let way = "sterna vm move web vda --to";
+    daemon.sterna("plan evacuate here").fails_with(&["web/vda", way]);
+    daemon.sterna("datastore remove here").fails_with(&["web/vda", way]);
+    let files = daemon.json("datastore images here");
+    assert_eq!(files["images"][0]["is"], "vm", "{files:#}");
+    let kept = daemon.sterna("datastore remove-image here web.raw");
+    let kept = kept.fails_with(&["the image of disk vda of VM web"]);
+    assert!(!kept.stderr.contains("`rm "), "{}", kept.stderr);
+}
+
+#[test]
+fn a_datastore_with_a_disk_of_a_vm_is_not_empty() {
+    let Some((stage, vm, _image)) = stage() else { return };
+    holds_webs_disk(&stage);
+    // Its files stay when it ends.
+    drop(vm);
+    until("Sterna to see that QEMU has ended", seconds(30), || {
+        (stage.daemon.json("vm show web")["state"] == "unreachable").then_some(())
+    });
+    holds_webs_disk(&stage);
+    stage.daemon.sterna("vm remove web").ok();
+    stage.daemon.sterna("datastore remove here").ok();
+}
+
+#[test]
+fn a_plan_names_the_disks_of_vms_that_it_leaves() {
+    let Some((stage, _vm, _image)) = stage() else { return };
+    stage.daemon.sterna("disk create a --size 8M --on here").ok();
+    let plan = stage.daemon.json("plan evacuate here --space 100%");
+    assert_eq!(plan["moves"][0]["disk"], "a", "{plan:#}");
+    assert_eq!(plan["refused"][0]["disk"], "web/vda", "{plan:#}");
+    let reason = plan["refused"][0]["reason"].to_string();
+    assert!(reason.contains("sterna vm move web vda --to"), "{reason}");
+}
+
+#[test]
+fn a_file_of_a_vm_is_not_removed_by_another_path() {
+    let Some((stage, _vm, image)) = stage() else { return };
+    std::fs::hard_link(&image, stage.here.join("link.raw")).expect("a link");
+    let kept = stage.daemon.sterna("datastore remove-image here link.raw");
+    let kept = kept.fails_with(&["VM web uses it"]);
+    assert!(!kept.stderr.contains("`rm "), "{}", kept.stderr);
+}
+
+#[test]
+fn a_shell_completes_the_names_of_vms_and_of_their_disks_without_asking_them() {
+    let Some((stage, vm, _image)) = stage() else { return };
+    // It would keep whoever asks it waiting for longer than a shell waits.
+    vm.hang();
+    for (line, name) in [
+        ("vm show w", "web"),
+        ("vm move w", "web"),
+        ("vm move web v", "vda"),
+        ("drs explain w", "web"),
+        ("advise w", "web"),
+    ] {
+        let offered = stage.daemon.sterna(&format!("completion bash -- {line}"));
+        assert_eq!(offered.ok().stdout.trim(), name, "{line}");
+    }
+    vm.go_on();
+}
+
 #[test]
 fn a_disk_moves_while_its_guest_writes() {
     let Some((stage, vm, old)) = stage() else { return };

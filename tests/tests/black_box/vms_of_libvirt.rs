@@ -9,7 +9,9 @@ use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
 use crate::attaching::{prepared, says_90};
-use crate::vms::{REPORTED, disk, image, moving, nothing_is_left, slow_move};
+use crate::vms::{
+    REPORTED, disk, holds_webs_disk, image, moving, nothing_is_left, slow_move,
+};
 
 /// A stage with a busy VM `web` that libvirt owns.
 fn libvirt_stage() -> Option<(Stage, Domain, PathBuf)> {
@@ -32,7 +34,8 @@ fn a_disk_of_libvirts_moves_and_is_there_at_the_next_start() {
     let shown = disk(&stage);
     assert_eq!((&shown["format"], &shown["size"]), (&"raw".into(), &(64 * MIB).into()));
     assert!(shown["now"]["iops"].as_f64() > Some(0.0), "{shown:#}");
-    stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
+    let answer = stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
+    assert!(answer.stdout.contains("libvirt's XML of"), "{}", answer.stdout);
     let new = image(&stage);
     assert_eq!(new.parent(), Some(stage.there.as_path()));
     is_written(&new);
@@ -43,6 +46,21 @@ fn a_disk_of_libvirts_moves_and_is_there_at_the_next_start() {
     domain.start_again();
     assert_eq!(image(&stage), new);
     is_written(&new);
+}
+
+#[test]
+fn a_datastore_with_a_disk_of_libvirts_is_not_empty() {
+    let Some((mut stage, domain, _)) = libvirt_stage() else { return };
+    holds_webs_disk(&stage);
+    // Another daemon looks by itself.
+    stage.daemon.stop();
+    stage.daemon.restart();
+    until("the daemon to look at libvirt's VMs", seconds(30), || {
+        let shown = stage.daemon.json("datastore show here");
+        (shown["vm_disks"][0] == "web/vda").then_some(())
+    });
+    domain.destroy();
+    holds_webs_disk(&stage);
 }
 
 #[test]

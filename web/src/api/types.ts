@@ -1083,6 +1083,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/vm-names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The names of all VMs and of their disks, as Sterna last saw them. Sterna asks no VM, so
+         *     the answer comes at once.
+         */
+        get: operations["list_vm_names"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/vms": {
         parameters: {
             query?: never;
@@ -1923,6 +1943,11 @@ export interface components {
             problem?: string | null;
             /** @description Artificial limits (`mbps=300,iops=5000,latency=1ms`), if any. */
             shape?: string | null;
+            /**
+             * @description The disks of VMs that QEMU serves from here (`web/vda`), as Sterna last saw the VMs.
+             *     Plans do not move these.
+             */
+            vm_disks?: string[];
         };
         /** @description A file in a datastore's directory. */
         DatastoreImage: {
@@ -3249,8 +3274,8 @@ export interface components {
             room?: number | null;
             /**
              * Format: double
-             * @description The speed of all copies from and to it together, in bytes per second; absent if
-             *     Sterna cannot predict it.
+             * @description The speed of all copies to it together, in bytes per second; absent if Sterna cannot
+             *     predict it, and for the datastore to empty.
              */
             speed?: number | null;
         };
@@ -3705,6 +3730,8 @@ export interface components {
             asked: components["schemas"]["StorageDrsBounds"];
             /** @description All datastores. */
             datastores: components["schemas"]["JudgedDatastore"][];
+            /** @description The guard that the settings give to moves of Storage DRS. */
+            guard?: components["schemas"]["AskGuard"];
             /** @description Moves, in the order in which they should be made. */
             moves: components["schemas"]["RecommendedMove"][];
             /** @description Disks that stay on datastores that are over a bound even then, or break rules. */
@@ -4711,6 +4738,13 @@ export interface components {
              * @description How long the moment was, in seconds.
              */
             window_s: number;
+        };
+        /** @description The names of a VM and of its disks, as Sterna last saw it. */
+        VmNames: {
+            /** @description The names of its disks' devices; none if Sterna has not seen it yet. */
+            devices: string[];
+            /** @description Its name. */
+            name: string;
         };
         /**
          * @description How it goes with a VM.
@@ -7598,6 +7632,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Top"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    list_vm_names: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VmNames"][];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */

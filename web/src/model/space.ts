@@ -84,23 +84,29 @@ export interface Places {
   space: number;
 }
 
+/** The datastores that have their room from where this one has it, and it itself. */
+function roomOf(name: string, judged: JudgedDatastore[]): Set<string> {
+  return new Set([name, ...(judged.find((one) => one.datastore === name)?.shares_room_with ?? [])]);
+}
+
 /**
  * The smallest disk whose going is enough, else the largest that fits anywhere, and where it fits
- * best below the bound. A datastore that shares the room takes nothing off it.
+ * best below the bound. A disk of any datastore that shares the room makes room; such a datastore
+ * takes nothing off it.
  */
 export function remedy(name: string, { disks, datastores, judged, space }: Places): Remedy | null {
   const its = datastores.find((one) => one.name === name);
   if (!its?.capacity || typeof its.free !== "number") return null;
-  const mates = new Set(judged.find((one) => one.datastore === name)?.shares_room_with ?? []);
+  const room = roomOf(name, judged);
   const needed = its.capacity * (1 - space) - its.free;
   const rooms = datastores
-    .filter((one) => one.name !== name && !mates.has(one.name) && !one.maintenance && !one.problem && one.capacity && typeof one.free === "number")
+    .filter((one) => !room.has(one.name) && !one.maintenance && !one.problem && one.capacity && typeof one.free === "number")
     .map((one) => ({ to: one.name, room: one.free! - one.capacity! * (1 - space) }))
     .sort((a, b) => b.room - a.room);
   const [best] = rooms;
   if (!best) return null;
   const fitting = [...disks]
-    .filter((disk) => disk.datastore === name && !disk.migration)
+    .filter((disk) => room.has(disk.datastore) && !disk.migration)
     .map((disk) => ({ disk: disk.name, bytes: disk.allocated ?? disk.size }))
     .filter((one) => one.bytes > 0 && one.bytes <= best.room)
     .sort((a, b) => a.bytes - b.bytes);
@@ -119,8 +125,11 @@ export interface Help {
 export function helps(name: string, places: Places): Help {
   // What gives the disks one by one may give them once.
   const disks = [...places.disks];
-  const held = disks.filter((disk) => disk.datastore === name);
-  return remedyWords(name, remedy(name, { ...places, disks }), held);
+  const room = roomOf(name, places.judged);
+  const held = disks.filter((disk) => room.has(disk.datastore));
+  // The plan is of a datastore that has disks: the first of a file system may have none.
+  const emptied = held.find((disk) => disk.datastore === name) ?? held[0];
+  return remedyWords(emptied?.datastore ?? name, remedy(name, { ...places, disks }), held);
 }
 
 /** The words of a remedy, or why there is none for the disks that the datastore holds. */

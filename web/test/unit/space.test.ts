@@ -51,6 +51,15 @@ test("a full datastore that holds no disk is not told that no disk of it fits el
   assert.equal(help.link, "#/datastore/tiny");
 });
 
+test("a full file system is relieved by the disks of all its datastores", () => {
+  const twins = [judged("first", { shares_room_with: ["second"] }), judged("second", { shares_room_with: ["first"] })];
+  const places = { datastores: [store("first", 100), store("second", 100), store("fast", 600)], disks: [disk("db", 120, "second")], judged: twins, space: 0.8 };
+  assert.deepEqual(remedy("first", places), { disk: "db", bytes: 120 * GIB, to: "fast", isEnough: true });
+  assert.match(helps("first", places).text, /^move db/);
+  const huge = { ...places, disks: [disk("db", 800, "second")] };
+  assert.match(helps("first", huge).text, /`sterna plan evacuate second`$/);
+});
+
 test("room that is gone within a day is something to look at before the bound is reached", () => {
   const trend = { bytes_per_second: GIB, over_s: 3600, full_in_s: 3600 };
   const items = attention([], [], [judged("slow", { trend }), judged("fast")], 0, new Map(), (name) => ({ text: `plan for ${name}`, link: "#/plans" }));

@@ -3,12 +3,17 @@
 use hyper::Method;
 
 use super::{Client, ClientError, path};
-use crate::{AddVm, AdoptVmDisk, Migration, MoveVmDisk, ReleaseVmDisk, Vm};
+use crate::{AddVm, AdoptVmDisk, Migration, MoveVmDisk, ReleaseVmDisk, Vm, VmNames};
 
 impl Client {
     /// All VMs.
     pub async fn vms(&self) -> Result<Vec<Vm>, ClientError> {
         self.get("/v1/vms").await
+    }
+
+    /// The names of all VMs, and of their disks, without asking the VMs.
+    pub async fn vm_names(&self) -> Result<Vec<VmNames>, ClientError> {
+        self.get("/v1/vm-names").await
     }
 
     /// One VM.

@@ -222,6 +222,16 @@ fn doing(now: Option<VmFigures>) -> (String, String) {
     }
 }
 
+/// The same in words. A disk without requests has no response times.
+fn now_words(now: VmFigures) -> String {
+    let (ios, latency) = doing(Some(now));
+    let speed = rate(now.bytes_per_second);
+    match now.latency_us {
+        Some(_) => format!("{ios} IO/s, {speed}, {latency} on average"),
+        None => "no requests".into(),
+    }
+}
+
 fn list(all: &[Vm], output: Output) -> String {
     if all.is_empty() {
         return "No VMs yet. Add one: sterna vm add NAME --qmp PATH, or --libvirt URI"
@@ -279,9 +289,7 @@ fn show(vm: &Vm, output: Output) -> String {
         pairs.maybe("  served by", served);
         pairs.maybe("  datastore", disk.datastore.as_deref());
         if let Some(now) = disk.now {
-            let (ios, latency) = doing(Some(now));
-            let speed = rate(now.bytes_per_second);
-            pairs.add("  now", format!("{ios} IO/s, {speed}, {latency} on average"));
+            pairs.add("  now", now_words(now));
         }
         let moved = disk.migration.map(|id| format!("sterna migration watch {id}"));
         pairs.maybe("  moves", moved);
@@ -339,6 +347,21 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!(text.matches("database").count(), 1, "{text}");
         assert_eq!(text.lines().count(), 4, "{text}");
+    }
+
+    #[test]
+    fn a_disk_without_requests_has_no_response_time() {
+        let mut quiet = vm("a");
+        let none = VmFigures {
+            window_s: 0.25,
+            iops: 0.0,
+            bytes_per_second: 0.0,
+            latency_us: None,
+        };
+        quiet.disks[0].now = Some(none);
+        quiet.disks.truncate(1);
+        let text = show(&quiet, Output::new(false));
+        assert!(text.contains("no requests") && !text.contains("on average"), "{text}");
     }
 
     #[test]

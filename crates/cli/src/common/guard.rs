@@ -64,6 +64,19 @@ impl GuardArgs {
     }
 }
 
+/// A guard as options of `sterna migrate`, each behind a space: ` --keep 97%`.
+pub(crate) fn options(guard: &AskGuard) -> String {
+    let keep = guard.keep.map(|keep| format!(" --keep {}", percent(keep)));
+    let p99 = guard.p99_us.map(|p99| match p99 % 1000 {
+        0 => format!(" --p99 {}ms", p99 / 1000),
+        _ => format!(" --p99 {p99}us"),
+    });
+    let by = guard.finish_by.as_ref().map(|by| format!(" --finish-by '{by}'"));
+    let idle = guard.idle_only.then(|| " --idle-only".to_owned());
+    let window = guard.window.as_ref().map(|window| format!(" --window '{window}'"));
+    keep.into_iter().chain(p99).chain(by).chain(idle).chain(window).collect()
+}
+
 pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     let bare = text.trim();
     let number = bare.strip_suffix('%');

@@ -60,7 +60,11 @@ impl Machines {
             other: String::new(),
             owner: String::new(),
         };
-        if gathered.facts.recorded != Recorded::Left || look.found.is_none() {
+        // A VM may have what no record knows: a file by another path, or one that an image is
+        // based on.
+        let may_be_anybodys =
+            matches!(gathered.facts.recorded, Recorded::Left | Recorded::Nothing);
+        if !may_be_anybodys || look.found.is_none() {
             return Ok(gathered);
         }
         let asked = self.ask_what_vms_have()?;

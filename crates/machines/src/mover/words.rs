@@ -200,11 +200,15 @@ impl Driver {
     }
 
     /// What whoever starts the VM has to know: where nobody else keeps how it is started,
-    /// it would be with the image that it has left.
+    /// it would be with the image that it has left. libvirt keeps that, and has it by now.
     fn next_start(&self) -> Option<String> {
         let VmMoveRecord { vm, kind, destination, .. } = &self.record;
-        if !matches!(self.reach, Reach::Qmp(_)) {
-            return None;
+        if let Reach::Libvirt { domain, .. } = &self.reach {
+            let is = match kind {
+                VmMoveKind::Move | VmMoveKind::Release(_) => destination.clone(),
+                VmMoveKind::Adopt(disk) => format!("Sterna disk {}", disk.name),
+            };
+            return Some(format!("libvirt's XML of {domain} names {is} now"));
         }
         let with = match kind {
             VmMoveKind::Move | VmMoveKind::Release(_) => destination.clone(),

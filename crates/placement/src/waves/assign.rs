@@ -27,6 +27,8 @@ pub enum Why {
     Quickest(Nanos),
     /// With it, this part of the room there is taken, and elsewhere more.
     Emptiest(f64),
+    /// All that it may go to have their room from one place, of which this part is taken then.
+    SameRoom(f64),
     /// It is the only one that it may go to and that has room.
     Only,
     /// It has all of it.
@@ -234,7 +236,12 @@ impl<'i> Scene<'i> {
             }
             None => {
                 let to = fit.iter().copied().min_by(emptiest).expect("one fits");
-                (to, Why::Emptiest(self.taken(piece, to)))
+                let taken = self.taken(piece, to);
+                let room = |to: usize| self.inventory.datastores[to].shared_room;
+                match fit.iter().all(|other| share_room(room(*other), room(to))) {
+                    true => (to, Why::SameRoom(taken)),
+                    false => (to, Why::Emptiest(taken)),
+                }
             }
         };
         Ok(match self.inventory.datastores[to].takes {

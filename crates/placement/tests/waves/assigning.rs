@@ -84,6 +84,16 @@ fn room_that_two_datastores_share_is_there_once() {
 }
 
 #[test]
+fn of_datastores_with_the_same_room_none_is_the_emptiest() {
+    let shared = Datastore { shared_room: Some(7), ..datastore(50) };
+    let told = ask(vec![source(), shared, shared], vec![disk(20)], vec![]);
+    assert_eq!(told.assigned[0].why, Why::SameRoom(0.7));
+    let other = Datastore { shared_room: Some(8), ..datastore(50) };
+    let told = ask(vec![source(), shared, other], vec![disk(20)], vec![]);
+    assert_eq!(told.assigned[0].why, Why::Emptiest(0.7));
+}
+
+#[test]
 fn idle_disks_spread_by_room() {
     let stores = vec![source(), datastore(10), datastore(30)];
     let told = ask(stores, vec![disk(10), disk(10), disk(10), disk(10)], vec![]);

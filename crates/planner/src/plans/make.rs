@@ -68,7 +68,8 @@ impl Planner {
         let grouped = Grouped::of(&asked.tiles, is_there)?;
         let leaves = |disk: &DiskRecord| disk.datastore == asked.datastore;
         let scene = PlanScene::of(&self.site(RECENT, leaves)?, asked, &grouped)?;
-        check_scene(asked, &scene)?;
+        let of_vms = self.left_to_vms(&asked.datastore)?;
+        check_scene(asked, &scene, &of_vms)?;
         let Assignment { assigned, refused } = assign(&scene.inventory, asked.space);
         let speeds = self.speeds(asked, &scene)?;
         let ends = ends_of(&scene, &speeds, asked.space);
@@ -95,7 +96,7 @@ impl Planner {
                 .map(|group| (group.after.clone(), group.together))
                 .collect(),
             ends,
-            refused: refused.collect(),
+            refused: refused.chain(of_vms).collect(),
             estimate: PlanEstimate::default(),
         };
         let mut record = record_of(design, drafted, &scene);
@@ -144,6 +145,17 @@ impl Planner {
         Ok(Wanted { guard, by })
     }
 
+    /// The disks of VMs that a plan leaves where they are, as QEMU serves them.
+    fn left_to_vms(&self, datastore: &str) -> Result<Vec<RefusedDisk>> {
+        let there = self.machines.vm_disks_on(datastore)?;
+        let ways = self.machines.ways_off(datastore)?;
+        let refused = there.into_iter().zip(ways).map(|(disk, way)| {
+            let reason = format!("QEMU serves the disk, and no plan moves it: {way}");
+            RefusedDisk { disk, reason }
+        });
+        Ok(refused.collect())
+    }
+
     fn speeds(&self, asked: &PlanEvacuation, scene: &PlanScene) -> Result<Speeds> {
         let mut speeds = Speeds::default();
         for (at, one) in scene.inventory.datastores.iter().enumerate() {
@@ -161,8 +173,15 @@ impl Planner {
 }
 
 /// Refuses what there is nothing to plan for.
-fn check_scene(asked: &PlanEvacuation, scene: &PlanScene) -> Result<()> {
+fn check_scene(
+    asked: &PlanEvacuation,
+    scene: &PlanScene,
+    of_vms: &[RefusedDisk],
+) -> Result<()> {
     let from = &asked.datastore;
+    if scene.disks.is_empty() && !of_vms.is_empty() {
+        return Err(only_of_vms(from, of_vms));
+    }
     if scene.disks.is_empty() {
         let message =
             format!("datastore {from} holds no disks: there is nothing to move");
@@ -176,6 +195,21 @@ fn check_scene(asked: &PlanEvacuation, scene: &PlanScene) -> Result<()> {
         return Err(Error::unavailable(message).hint(hint));
     }
     Ok(())
+}
+
+/// What a plan would empty holds only what plans do not move.
+fn only_of_vms(from: &str, of_vms: &[RefusedDisk]) -> Error {
+    let names: Vec<&str> = of_vms.iter().map(|one| one.disk.as_str()).collect();
+    let message = format!(
+        "datastore {from} holds only disks of VMs, which plans do not move: {}",
+        names.join(", ")
+    );
+    let (vm, device) = names[0].split_once('/').unwrap_or_default();
+    let hint = format!(
+        "move each of them: `sterna vm move {vm} {device} --to DATASTORE`; to keep new disks \
+         away meanwhile: `sterna datastore maintenance {from}`"
+    );
+    Error::invalid(message).hint(hint)
 }
 
 /// The datastores as the state machine sees them.

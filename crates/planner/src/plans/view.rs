@@ -273,7 +273,8 @@ fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
         is_used.then(|| PlannedDatastore {
             datastore: end.name.clone(),
             room: end.takes.then_some(end.room),
-            speed: end.speed,
+            // Of the source, no speed was measured that all its copies have together.
+            speed: end.speed.filter(|_| end.takes),
             moves: there().count() as u64,
             bytes: there().map(|one| one.design.bytes).sum(),
             may_grow_to: (end.takes && full > end.room).then_some(full),

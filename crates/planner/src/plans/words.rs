@@ -15,6 +15,10 @@ pub(super) fn why(why: Why) -> String {
         Why::Emptiest(taken) => {
             format!("emptiest: {} used afterwards", Percent(taken))
         }
+        Why::SameRoom(taken) => {
+            let taken = Percent(taken);
+            format!("all destinations share one file system: {taken} used afterwards")
+        }
         Why::Only => "the only destination with room".into(),
         Why::Alone => "the datastore holds a single disk".into(),
     }

@@ -141,6 +141,7 @@ impl Planner {
         let moves = advice.moves.iter().map(|one| self.recommended(&scene, one));
         Ok(Recommendations {
             asked,
+            guard: settings.guard,
             datastores: scene.judged(&bounds, |name| self.space_trend(name)),
             moves: moves.collect::<Result<_>>()?,
             staying: advice.refused.iter().map(|one| scene.staying(one)).collect(),

@@ -22,8 +22,8 @@ pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> St
         }
         Because::Settling => {
             format!(
-                "a disk came or left there or at {to}: Storage DRS measures until the \
-                 window is over"
+                "a disk has come to or left its datastore or {to}; Storage DRS first \
+                 measures both for one window"
             )
         }
         Because::SourceUnknown => {

@@ -219,8 +219,7 @@ impl Planner {
     ) -> Result<RecommendedMove> {
         let (disk, to) = (&scene.disks[one.disk], scene.names[one.to].clone());
         let here = &scene.inventory.disks[one.disk];
-        let summary =
-            self.storage.samples.of_disk(disk.id, sterna_telemetry::figures::RECENT);
+        let summary = self.moves.lately(disk)?;
         let (work, terms) = (Work::of(&summary), Terms::default());
         let (over, rule) = scene.why(one.why);
         Ok(RecommendedMove {
@@ -277,7 +276,8 @@ impl StorageDrsScene {
     pub(super) fn over(&self, bounds: &Bounds) -> Vec<(String, Over)> {
         let over = |(at, side): (usize, Side)| {
             let name = self.names[at].clone();
-            exceeded(side, bounds).into_iter().map(move |over| (name.clone(), over))
+            let all = self.exceeded(at, side, bounds).into_iter();
+            all.map(move |over| (name.clone(), over))
         };
         self.sides().flat_map(over).collect()
     }
@@ -307,13 +307,11 @@ impl StorageDrsScene {
     ) -> Vec<JudgedDatastore> {
         let judge = |(at, side): (usize, Side)| {
             let one = &self.inventory.datastores[at];
-            let on_it = self.inventory.disks.iter().filter(|disk| disk.datastore == at);
             JudgedDatastore {
                 datastore: self.names[at].clone(),
                 load: self.load_at(at, side),
-                // The sum of no floats is -0.0.
-                outstanding: on_it.fold(0.0, |sum, disk| sum + disk.outstanding),
-                over: exceeded(side, bounds).into_iter().map(bound).collect(),
+                outstanding: self.outstanding(at),
+                over: self.exceeded(at, side, bounds).into_iter().map(bound).collect(),
                 away: self.away[at],
                 settling: one.settling,
                 maintenance: self.maintenance[at],
@@ -326,6 +324,22 @@ impl StorageDrsScene {
             }
         };
         self.sides().map(judge).collect()
+    }
+
+    /// How many requests the disks of a datastore have under way, on average.
+    fn outstanding(&self, at: usize) -> f64 {
+        let on_it = self.inventory.disks.iter().filter(|disk| disk.datastore == at);
+        // The sum of no floats is -0.0.
+        on_it.fold(0.0, |sum, disk| sum + disk.outstanding)
+    }
+
+    /// The bounds that a datastore is over. Where no disk has requests, all that was slow were
+    /// copies to or from it, which hurt nobody, and which no move would make quicker.
+    fn exceeded(&self, at: usize, side: Side, bounds: &Bounds) -> Vec<Over> {
+        let full = (side.taken > bounds.space).then_some(Over::Space);
+        let slow = side.latency.is_some_and(|it| it > bounds.latency);
+        let slow = slow && self.outstanding(at) > 0.0;
+        full.into_iter().chain(slow.then_some(Over::Latency)).collect()
     }
 
     /// A disk that stays, in the API's form.
@@ -354,13 +368,6 @@ impl StorageDrsScene {
             Why::Rule(rule) => (None, Some(self.rules[rule].clone())),
         }
     }
-}
-
-/// The bounds that a datastore is over.
-fn exceeded(side: Side, bounds: &Bounds) -> Vec<Over> {
-    let full = (side.taken > bounds.space).then_some(Over::Space);
-    let slow = side.latency.is_some_and(|it| it > bounds.latency);
-    full.into_iter().chain(slow.then_some(Over::Latency)).collect()
 }
 
 fn bound(over: Over) -> OverBound {

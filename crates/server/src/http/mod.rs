@@ -132,6 +132,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(policies::list, policies::create))
         .routes(routes!(policies::show, policies::remove))
         .routes(routes!(vms::list, vms::add))
+        .routes(routes!(vms::names))
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::start_move))
         .routes(routes!(vms::adopt))

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddVm, AdoptVmDisk, Error, Migration, MoveVmDisk, ReleaseVmDisk, Vm};
+use sterna_api::{
+    AddVm, AdoptVmDisk, Error, Migration, MoveVmDisk, ReleaseVmDisk, Vm, VmNames,
+};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -16,6 +18,16 @@ use crate::Server;
 )]
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Answer<Vec<Vm>> {
     blocking(server, |server| server.machines.list_vms()).await
+}
+
+/// The names of all VMs and of their disks, as Sterna last saw them. Sterna asks no VM, so
+/// the answer comes at once.
+#[utoipa::path(
+    get, path = "/v1/vm-names", tag = "vms", operation_id = "list_vm_names",
+    responses((status = 200, body = Vec<VmNames>), (status = "default", body = Error)),
+)]
+pub(super) async fn names(State(server): State<Arc<Server>>) -> Answer<Vec<VmNames>> {
+    blocking(server, |server| server.machines.vm_names()).await
 }
 
 /// Adds a VM that can be asked.

@@ -145,15 +145,24 @@ fn maintained(one: &Datastore) -> String {
     if !one.maintenance {
         return format!("{title} takes disks again.");
     }
-    let holds = match one.disks {
-        0 => "The datastore holds no disks.".into(),
-        disks => format!(
-            "The datastore holds {}; to move them away:\n  sterna plan evacuate {}",
-            count(disks, "disk"),
-            one.name
-        ),
+    let plan = format!("; to move them away:\n  sterna plan evacuate {}", one.name);
+    let holds = match (one.disks, one.vm_disks.is_empty()) {
+        (0, true) => "The datastore holds no disks.".into(),
+        (0, false) => format!("The datastore holds {}.", held(one)),
+        _ => format!("The datastore holds {}{plan}", held(one)),
     };
     format!("{title} is in maintenance: it takes no new disks or moves.\n{holds}")
+}
+
+/// What a datastore holds: disks of VMs are no disks of Sterna, and their files are there all
+/// the same.
+fn held(one: &Datastore) -> String {
+    let of_vms = &one.vm_disks;
+    if of_vms.is_empty() {
+        return count(one.disks, "disk");
+    }
+    let (ours, theirs) = (count(one.disks, "disk"), count(of_vms.len() as u64, "disk"));
+    format!("{ours} of Sterna, {theirs} of VMs: {}", of_vms.join(", "))
 }
 
 fn title(datastore: &Datastore) -> String {
@@ -200,7 +209,7 @@ fn list(all: &[Datastore], output: Output) -> String {
             kind(one.kind).into(),
             size(one.capacity).into(),
             size(one.free).into(),
-            one.disks.to_string().into(),
+            (one.disks + one.vm_disks.len() as u64).to_string().into(),
             state(one),
             one.location.as_str().into(),
         ]);
@@ -217,7 +226,7 @@ fn show(one: &Datastore, output: Output) -> String {
     pairs.maybe("is on", one.backing.as_deref());
     pairs.add("capacity", size(one.capacity));
     pairs.add("free", size(one.free));
-    pairs.add("holds", count(one.disks, "disk"));
+    pairs.add("holds", held(one));
     pairs.add("state", state(one));
     if one.maintenance {
         pairs.add("maintenance", "no new disks or moves");

@@ -236,6 +236,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_list_fits_whatever_it_says() {
+        let one = |id: u64, disk: &str, state| -> Migration {
+            let text = serde_json::json!({
+                "id": id, "disk": disk, "size": (1023_u64 << 20), "from": "old-array",
+                "to": "new-array", "provision": "thin", "rate": null, "verify": true,
+                "keep_source": false, "state": state, "reason": null, "hint": null,
+                "started": 1, "ended": null, "application": {}, "report": null,
+                "unclear": false, "progress": {
+                    "total": 1000, "synced": 500, "copied": 500, "verified": null,
+                    "to_copy": 500, "to_compare": 0, "late_regions": 0,
+                    "rate": 1_072_693_248.0, "eta_s": 1131.0, "switch_over_ms": null,
+                    "undone": 0, "patience_ms": 20.0,
+                },
+            });
+            serde_json::from_value(text).expect("a migration")
+        };
+        let all =
+            [one(7, "web/vdb", "copying"), one(18, "database/vda", "switching-over")];
+        let text = list(&all, Output::new(false));
+        assert!(text.contains("18 min 51 s"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
     fn a_limit_can_be_lifted_but_not_be_zero() {
         assert!(matches!(parse_limit("none"), Ok(Limit(None))));
         assert!(matches!(parse_limit("50M"), Ok(Limit(Some(Bytes(52_428_800))))));

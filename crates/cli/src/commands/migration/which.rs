@@ -4,7 +4,8 @@
 //! that QEMU serves itself, or `web` if no other disk of that VM moves. A number is always
 //! a migration's number. A name means the migration that has not ended; a command that only
 //! looks takes the disk's last one if all have ended. A command that changes a migration
-//! never does: the migration that its user meant is over.
+//! never does: the migration that its user meant is over. If a disk moves, and a disk of a VM
+//! of the same name as well, the name is not enough.
 //!
 //! The choice is made once, and the command goes on with the number: a migration that
 //! begins meanwhile is not touched.
@@ -71,11 +72,15 @@ fn choose(all: &[Migration], name: &str, purpose: Purpose) -> Result<u64, Failur
     // If a disk and a VM have this name, the name means the disk.
     let is_disk = all.iter().any(|one| one.disk == name);
     let named = |one: &&Migration| {
-        let vm = one.disk.split_once('/').map(|(vm, _)| vm);
-        if is_disk { one.disk == name } else { vm == Some(name) }
+        if is_disk { one.disk == name } else { vm_of(one) == Some(name) }
     };
     let open: Vec<&Migration> =
         all.iter().filter(named).filter(|one| !one.state.ended()).collect();
+    let is_open_of_vm = |one: &&Migration| vm_of(one) == Some(name) && !one.state.ended();
+    let of_vm: Vec<&Migration> = all.iter().filter(is_open_of_vm).collect();
+    if is_disk && !open.is_empty() && !of_vm.is_empty() {
+        return Err(both(name, open[0].id, &of_vm));
+    }
     match (open.as_slice(), purpose) {
         ([one], _) => Ok(one.id),
         ([], Purpose::Look) => {
@@ -84,6 +89,22 @@ fn choose(all: &[Migration], name: &str, purpose: Purpose) -> Result<u64, Failur
         }
         ([], Purpose::Change) => Err(none(name, "is not being moved")),
         (several, _) => Err(ambiguous(name, several)),
+    }
+}
+
+/// The VM of whose disk a migration is.
+fn vm_of(one: &Migration) -> Option<&str> {
+    one.disk.split_once('/').map(|(vm, _)| vm)
+}
+
+/// A disk of this name moves, and so do disks of the VM of this name.
+fn both(name: &str, disk: u64, of_vm: &[&Migration]) -> Failure {
+    let of_vm: Vec<String> =
+        of_vm.iter().map(|one| format!("{} ({})", one.id, one.disk)).collect();
+    Failure {
+        code: ErrorCode::Invalid,
+        message: format!("{name} is a disk and a VM, and both are being moved"),
+        hint: format!("give a number: {disk} ({name}), {}", of_vm.join(", ")),
     }
 }
 
@@ -160,6 +181,20 @@ mod tests {
         site.push(migration(8, "web", MigrationState::Completed));
         assert!(choose(&site, "web", Purpose::Change).is_err());
         assert_eq!(choose(&site, "web", Purpose::Look).ok(), Some(8));
+    }
+
+    #[test]
+    fn a_name_that_a_disk_and_a_vm_have_that_both_move_means_neither() {
+        let mut site = site();
+        site.push(migration(8, "web", MigrationState::Copying));
+        let asks = "web is a disk and a VM, and both are being moved; give a number: 8 \
+                    (web), 5 (web/vda)";
+        for purpose in [Purpose::Change, Purpose::Look] {
+            let said = choose(&site, "web", purpose).unwrap_err();
+            assert_eq!(format!("{}; {}", said.message, said.hint), asks);
+        }
+        site[4].state = MigrationState::Completed;
+        assert_eq!(choose(&site, "web", Purpose::Change).ok(), Some(8));
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(crate) enum StorageDrsCommand {
         bounds: BoundArgs,
         #[command(flatten)]
         promise: PromiseArgs,
+        /// Move the disks without a performance guard [default: the guard of the settings]
+        #[arg(long, conflicts_with_all = ["keep", "p99", "idle_only"])]
+        no_guard: bool,
     },
     /// Change the automation and the bounds
     #[command(override_usage = "sterna storage-drs set [OPTIONS]")]
@@ -165,12 +168,17 @@ pub(crate) fn run(
             let told = link.ask(async |client| Ok(client.recommend(&asked).await?))?;
             output.answer(&told, |told| recommend::show(told, output))
         }
-        StorageDrsCommand::Apply { bounds, promise } => {
+        StorageDrsCommand::Apply { bounds, promise, no_guard } => {
             let started = link.ask(async |client| {
-                let moves = client.recommend(&bounds.request()).await?.moves;
+                let told = client.recommend(&bounds.request()).await?;
+                let asked = promise.request();
+                let guard = match no_guard || asked != AskGuard::default() {
+                    true => asked,
+                    false => told.guard,
+                };
                 let mut started = Vec::new();
-                for step in moves.chunk_by(|one, other| one.step == other.step) {
-                    let begun = begin(client, step, &promise).await;
+                for step in told.moves.chunk_by(|one, other| one.step == other.step) {
+                    let begun = begin(client, step, &guard).await;
                     started.extend(begun.map_err(|error| half_way(&started, error))?);
                 }
                 Ok(started)
@@ -191,11 +199,11 @@ pub(crate) fn run(
 async fn begin(
     client: &Client,
     step: &[RecommendedMove],
-    promise: &PromiseArgs,
+    guard: &AskGuard,
 ) -> anyhow::Result<Vec<Migration>> {
     let mut begun: Vec<Migration> = Vec::new();
     for one in step {
-        let error = match client.migrate(&request(one, promise)).await {
+        let error = match client.migrate(&request(one, guard)).await {
             Ok(migration) => {
                 begun.push(migration);
                 continue;
@@ -219,7 +227,7 @@ async fn begin(
     Ok(begun)
 }
 
-fn request(one: &RecommendedMove, promise: &PromiseArgs) -> StartMigration {
+fn request(one: &RecommendedMove, guard: &AskGuard) -> StartMigration {
     StartMigration {
         disk: one.disk.clone(),
         to: one.to.clone(),
@@ -228,7 +236,7 @@ fn request(one: &RecommendedMove, promise: &PromiseArgs) -> StartMigration {
         verify: true,
         keep_source: false,
         skip_bad_sectors: false,
-        guard: promise.request(),
+        guard: guard.clone(),
     }
 }
 

@@ -1,14 +1,14 @@
 //! What should move, in words.
 
 use sterna_api::{
-    DatastoreLoad, JudgedDatastore, OverBound, Recommendations, RecommendedMove,
-    StayingDisk, StorageDrsBounds,
+    AskGuard, DatastoreLoad, JudgedDatastore, OverBound, Recommendations,
+    RecommendedMove, StayingDisk, StorageDrsBounds,
 };
 use sterna_console::format::{bytes, response, span};
 use sterna_console::output::{Output, WIDTH};
 use sterna_console::table::{Cell, Column, Style, Table, wrap};
 
-use crate::common::guard::percent;
+use crate::common::guard::{options, percent};
 
 /// Everything that was recommended, and why the rest stays.
 pub(super) fn show(told: &Recommendations, output: Output) -> String {
@@ -17,7 +17,7 @@ pub(super) fn show(told: &Recommendations, output: Output) -> String {
         text.push_str("\nNo moves recommended.\n");
     }
     for (at, one) in told.moves.iter().enumerate() {
-        text.push_str(&recommended(at + 1, one));
+        text.push_str(&recommended(at + 1, one, &told.guard));
     }
     if !told.staying.is_empty() {
         text.push_str(
@@ -129,7 +129,7 @@ pub(super) fn aim(over: Option<OverBound>, rule: Option<&str>) -> String {
     }
 }
 
-fn recommended(at: usize, one: &RecommendedMove) -> String {
+fn recommended(at: usize, one: &RecommendedMove, guard: &AskGuard) -> String {
     let took = one.predicted.as_ref();
     let took = took.map_or(", time unknown yet".into(), |it| {
         format!(" in about {}", span(it.likely_s))
@@ -156,7 +156,8 @@ fn recommended(at: usize, one: &RecommendedMove) -> String {
         wrap(&head, WIDTH),
         wrap(&change(&one.from, &one.source), WIDTH - 3),
         wrap(&change(&one.to, &one.destination), WIDTH - 3),
-        vec![format!("sterna migrate {} --to {}", one.disk, one.to)],
+        // Not broken: somebody will copy it.
+        vec![format!("sterna migrate {} --to {}{}", one.disk, one.to, options(guard))],
     ];
     let [head, rest @ ..] = lines;
     let indented = rest.iter().flatten().map(|line| format!("   {line}\n"));
@@ -181,6 +182,7 @@ mod tests {
                 latency_us: 15_000,
                 moves: 10,
             },
+            guard: AskGuard { keep: Some(0.97), ..AskGuard::default() },
             datastores: vec![JudgedDatastore {
                 datastore: name.into(),
                 load: load(0.88, Some(21_000.0)),
@@ -223,7 +225,7 @@ mod tests {
             "1. db from a-datastore",
             "88% to 71% taken, p95 21.0 ms to -",
             "fast: 10% to 18% taken\n",
-            "sterna migrate db --to fast",
+            "sterna migrate db --to fast --keep 97%\n",
             "its load is too small to matter",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");

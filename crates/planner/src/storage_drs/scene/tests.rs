@@ -45,6 +45,24 @@ fn a_datastore_that_is_too_full_loses_a_disk() {
 }
 
 #[test]
+fn a_datastore_without_load_is_over_no_bound_of_response_times() {
+    let mut site = Site::made(NOW, &[("slow", 10 * GIB), ("fast", 10 * GIB)])
+        .with_disk("db", "slow", GIB)
+        .with_disk("log", "fast", GIB);
+    for name in ["slow", "fast"] {
+        let p95 = Some(Nanos::from_millis(20));
+        site.datastore(name).did = Summary { p95, ..Summary::default() };
+    }
+    site.disk("db").work.outstanding = 2.0;
+    let scene = StorageDrsScene::of(site, WINDOW, &[]);
+    let over = [("slow".into(), Over::Latency)];
+    assert_eq!(scene.over(&bounds()), over, "at the other there were only copies");
+    let judged = scene.judged(&bounds(), |_| None);
+    let over = judged.iter().map(|one| one.over.len()).collect::<Vec<_>>();
+    assert_eq!(over, [1, 0]);
+}
+
+#[test]
 fn nothing_goes_to_what_is_in_maintenance_or_does_not_answer() {
     let mut site = too_full();
     site.datastore("roomy").is_in_maintenance = true;
