@@ -255,9 +255,10 @@ fn the_screen_ends_with_its_terminal_and_keeps_no_processor_busy() {
     let Some(stage) = Stage::given(&["/usr/bin/python3"]) else { return };
     // The program leads its session, as in a window that is closed.
     let script = "
-import os, pty, select, sys, time
+import fcntl, os, pty, select, struct, sys, termios, time
 child, terminal = pty.fork()
 if child == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('4H', 24, 80, 0, 0))
     os.execv(sys.argv[1], sys.argv[1:])
 seen = b''
 while b'q quit' not in seen:
