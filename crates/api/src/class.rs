@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sterna_core::qos;
 use utoipa::ToSchema;
 
-use crate::{Policy, Rate};
+use crate::{Goal, Policy, Rate};
 
 /// The class of the copies of all migrations. It is built in.
 pub const MIGRATION_CLASS: &str = "migration";
@@ -148,6 +148,17 @@ pub struct HeldFor {
     pub iops: Option<u64>,
     /// The minimum mean response time, in milliseconds.
     pub response_ms: Option<f64>,
+}
+
+/// Of the limits on a class, the one that binds first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BindingLimit {
+    /// The policy that it is of.
+    pub policy: u64,
+    /// The class whose target the limit is for; absent if the policy limits the class itself.
+    pub target_of: Option<String>,
+    /// The limit, for all of the class together.
+    pub limit: Goal,
 }
 
 /// Asks for a new class.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Figures, HeldFor};
+use crate::{BindingLimit, Figures, HeldFor};
 
 /// How much room an image takes before anything is written to it.
 #[derive(
@@ -78,6 +78,10 @@ pub struct Disk {
     /// cruise control requires them.
     #[serde(default)]
     pub held: Option<HeldFor>,
+    /// Of all limits on its class, the one that binds first: what its requests wait for if the
+    /// class reaches it.
+    #[serde(default)]
+    pub binds: Option<BindingLimit>,
     /// Its NBD addresses; empty while it is not served.
     pub uris: Vec<String>,
     /// Its vhost-user-blk socket, if it is attached to one.

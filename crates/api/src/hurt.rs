@@ -50,6 +50,10 @@ pub struct HurtDisk {
     pub by: HurtBy,
     /// The disk that this is, if it is a neighbour.
     pub neighbour: Option<String>,
+    /// Whether its requests take what they should again: the disk is hurt until that has
+    /// lasted for half a minute.
+    #[serde(default)]
+    pub recovers: bool,
     /// The same in a sentence.
     pub why: String,
     /// What would help.

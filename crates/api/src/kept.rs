@@ -15,7 +15,8 @@ pub struct KeptHour {
     pub kept_s: f64,
     /// Seconds in which it had less.
     pub missed_s: f64,
-    /// Seconds in which it asked for nothing.
+    /// Seconds that count neither way: the class asked for nothing, or a limit of its own left
+    /// it less than is reserved.
     pub quiet_s: f64,
 }
 

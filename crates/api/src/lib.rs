@@ -55,8 +55,8 @@ fn yes() -> bool {
 pub use activity::{Activities, Activity};
 pub use advice::{Advice, AdviceKind, Advised, Nature, SeenDisk};
 pub use class::{
-    Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,
-    ReservationState, Terms,
+    Attainment, BindingLimit, ChangeClass, Class, CreateClass, Explanation, HeldFor,
+    MIGRATION_CLASS, ReservationState, Terms,
 };
 pub use client::{Client, ClientError, SILENT, Waits};
 pub use command_header::{COMMAND, decode_command, encode_command};

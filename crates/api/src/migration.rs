@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Application, AskGuard, Balanced, Guarding, Predicted, Provision};
+use crate::{
+    Application, AskGuard, Balanced, BindingLimit, Guarding, Predicted, Provision,
+};
 
 /// The state of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -172,6 +174,9 @@ pub struct Migration {
     /// started the migration.
     #[serde(default)]
     pub balanced: Option<Balanced>,
+    /// The limit on all copies that holds its copy back now; absent if none does.
+    #[serde(default)]
+    pub held: Option<BindingLimit>,
     /// Its progress; absent while unknown.
     pub progress: Option<Progress>,
     /// The effect on the application.

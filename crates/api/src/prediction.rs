@@ -126,6 +126,10 @@ pub struct Prediction {
     pub predicted: Predicted,
     /// When it would be over soonest; absent if no hour of the last week was seen.
     pub best: Option<BestHour>,
+    /// What this copy may do of what all copies together are held to now, in bytes of the disk
+    /// per second; absent if that is no limit to it, or if it begins later.
+    #[serde(default)]
+    pub copies_held_to: Option<u64>,
     /// What the datastores were asked for this and have not said in time, in words.
     #[serde(default)]
     pub unasked: Vec<String>,

@@ -117,6 +117,10 @@ pub struct Status {
     /// the slowest first; 50 at most.
     #[serde(default)]
     pub slower: Vec<HurtDisk>,
+    /// The disks that are slowed on purpose: their requests wait because a policy limits their
+    /// class, or for the target of another class; 50 at most.
+    #[serde(default)]
+    pub slowed: Vec<HurtDisk>,
     /// What somebody should look at.
     pub warnings: Vec<Warning>,
 }

@@ -1,7 +1,8 @@
 //! Service levels in words.
 
 use sterna_api::{
-    Aim, Attainment, Class, Fallback, Goal, HeldFor, Rate, ReservationState, Terms,
+    Aim, Attainment, BindingLimit, Class, Fallback, Goal, HeldFor, Rate,
+    ReservationState, Terms,
 };
 use sterna_core::Nanos;
 
@@ -53,6 +54,16 @@ pub fn limit(terms: &Terms) -> String {
 pub fn held(held: &HeldFor) -> String {
     let to = goals(held.bytes_per_second, held.iops, held.response_ms);
     format!("to {to}, for policy {} of class {}", held.policy, held.class)
+}
+
+/// The limit on a class that binds first: `10.0 MiB/s, by policy 9`, `1.00 MiB/s, for policy 2
+/// of class gold`.
+pub fn binding(by: &BindingLimit) -> String {
+    let (limit, policy) = (limited(by.limit), by.policy);
+    match &by.target_of {
+        Some(class) => format!("to {limit}, for policy {policy} of class {class}"),
+        None => format!("to {limit}, by policy {policy}"),
+    }
 }
 
 fn goals(bytes: Option<u64>, iops: Option<u64>, response_ms: Option<f64>) -> String {

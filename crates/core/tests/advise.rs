@@ -44,6 +44,7 @@ fn idle() -> Disk {
         there: 0.0,
         way: Way::VhostUser,
         governed: false,
+        moving: false,
     }
 }
 
@@ -195,4 +196,13 @@ fn a_datastore_that_is_full_or_was_never_measured_is_named() {
     assert_eq!(findings(blank, idle()), [], "nobody asks it for anything");
     let full = Datastore { taken: Some(0.93), ..flash() };
     assert_eq!(findings(full, idle()), [Finding::Full { taken: 0.93 }]);
+}
+
+#[test]
+fn a_disk_that_is_being_moved_is_not_advised_to_move() {
+    let moves = |moving| {
+        let said = found(&[spindles(), flash()], &[Disk { moving, ..database() }]);
+        of_disk(&said, 0).len()
+    };
+    assert_eq!((moves(false), moves(true)), (1, 0));
 }

@@ -1,8 +1,8 @@
 //! Which disks are hurt, since when, by what, and what would help.
 
 use sterna_core::hurt::{
-    Cause, Help, Hurt, KeptUsual, Neighbour, STEP, Said, Share, Shared, Turn, Usual,
-    Watch, Watches, cause, help,
+    Cause, Did, End, Held, Help, Hurt, KeptUsual, Neighbour, STEP, Said, Share, Shared,
+    Turn, Usual, Watch, Watches, cause, help,
 };
 use sterna_core::measure::{Line, LqFit, Side, Summary};
 use sterna_core::{DiskId, Nanos};
@@ -20,6 +20,11 @@ fn reads(count: u64, length: u64, micros: u64) -> Summary {
 /// Requests of 4 KiB, 100 a second.
 fn at(micros: u64) -> Summary {
     reads(500, 4096, micros)
+}
+
+/// A step of a disk that nobody holds back, and to which nothing is promised.
+fn free(summary: Summary) -> Did {
+    Did { summary, ..Did::default() }
 }
 
 /// A disk, and the time.
@@ -40,8 +45,12 @@ impl Stage {
     }
 
     fn step(&mut self, did: &Summary, promised: Option<Nanos>) -> Vec<Turn> {
+        self.step_held(&Did { summary: *did, promised, held: None })
+    }
+
+    fn step_held(&mut self, did: &Did) -> Vec<Turn> {
         self.now = self.now.plus(STEP);
-        self.watch.step(self.now, did, promised).into_iter().flatten().collect()
+        self.watch.step(self.now, did).into_iter().flatten().collect()
     }
 
     fn steps(&mut self, count: usize, did: &Summary) -> Vec<Turn> {
@@ -64,8 +73,8 @@ fn two_slow_steps_hurt_and_six_others_heal() {
     let took = stage.watch.hurt().unwrap().took;
     assert_eq!(took, Some(Nanos::from_micros(500)), "but this is what it takes now");
     let turns = stage.steps(1, &at(500));
-    let [Turn::Fell { lasted, worst, quiet }] = turns[..] else { panic!("{turns:?}") };
-    assert_eq!((lasted, quiet), (Nanos::from_secs(15), false));
+    let [Turn::Fell { lasted, worst, end }] = turns[..] else { panic!("{turns:?}") };
+    assert_eq!((lasted, end), (Nanos::from_secs(15), End::Well));
     assert_eq!(worst, Some(Nanos::from_millis(9)));
     assert_eq!(stage.watch.hurt(), None);
 }
@@ -157,12 +166,12 @@ fn what_was_learned_comes_back_as_it_was() {
 #[test]
 fn a_disk_that_is_not_served_for_a_while_keeps_what_is_usual_and_is_not_hurt() {
     let (mut watches, mut now) = (Watches::default(), Nanos(0));
-    let mut step = |watches: &mut Watches, did: &[(DiskId, Summary, Option<Nanos>)]| {
+    let mut step = |watches: &mut Watches, did: &[(DiskId, Did)]| {
         now = now.plus(STEP);
         watches.step(now, did);
     };
     for micros in std::iter::repeat_n(500, 100).chain([9_000; 3]) {
-        step(&mut watches, &[(DISK, at(micros), None)]);
+        step(&mut watches, &[(DISK, free(at(micros)))]);
     }
     assert_eq!(watches.hurt().len(), 1);
     step(&mut watches, &[]);
@@ -217,13 +226,31 @@ fn a_missed_promise_hurts_whatever_is_usual() {
     let mut stage = Stage::usually(8_000);
     let promised = Some(Nanos::from_millis(5));
     stage.step(&at(8_000), promised);
+    let made = stage.now;
+    assert_eq!(stage.step(&at(8_000), promised), []);
     let turns = stage.step(&at(8_000), promised);
     let [Turn::Rose(hurt)] = turns[..] else { panic!("{turns:?}") };
     assert_eq!(hurt.promised, promised);
+    assert_eq!(hurt.since, made, "the step in which it was promised was not wholly so");
     for _ in 0..5 {
         assert_eq!(stage.step(&at(4_000), promised), []);
+        assert!(stage.watch.hurt().unwrap().recovers);
     }
     assert!(matches!(stage.step(&at(4_000), promised)[..], [Turn::Fell { .. }]));
+}
+
+#[test]
+fn what_a_missed_promise_takes_is_not_learned_as_usual() {
+    let mut stage = Stage::usually(4_800);
+    let before = stage.watch.usual().kept();
+    for _ in 0..300 {
+        stage.step(&at(9_600), Some(Nanos::from_micros(6_600)));
+    }
+    let mut learned = Stage::usually(4_800);
+    learned.steps(1, &at(9_600));
+    let response = |stage: &Stage| stage.watch.usual().kinds()[0].response;
+    assert_eq!(response(&stage), response(&learned));
+    assert!(before.is_some() && stage.watch.hurt().is_some());
 }
 
 #[test]
@@ -231,25 +258,87 @@ fn a_promise_that_is_taken_back_hurts_nobody_any_more() {
     let mut stage = Stage::default();
     let promised = Some(Nanos::from_millis(5));
     stage.step(&at(8_000), promised);
+    stage.step(&at(8_000), promised);
     let turns = stage.step(&at(8_000), promised);
-    assert!(matches!(turns[..], [Turn::Rose(_), Turn::Began { .. }]), "{turns:?}");
+    assert!(matches!(turns[..], [Turn::Rose(_)]), "{turns:?}");
     assert_eq!(stage.steps(5, &at(8_000)), []);
     let turns = stage.steps(1, &at(8_000));
-    assert!(matches!(turns[..], [Turn::Fell { quiet: false, .. }]), "{turns:?}");
+    assert!(matches!(turns[..], [Turn::Fell { end: End::Well, .. }]), "{turns:?}");
+}
+
+/// Reads that wait so many milliseconds for a policy's sake, and take 6 ms at the device.
+fn held(wait: u64, by: Held) -> Did {
+    let (wait, service) = (Nanos::from_millis(wait), Nanos::from_millis(6));
+    let took = at(wait.plus(service).0 / 1_000);
+    let summary = Summary { queue: Some(wait), service: Some(service), ..took };
+    Did { summary, promised: None, held: Some(by) }
 }
 
 #[test]
-fn a_wait_that_a_policy_asks_for_is_none_of_the_devices() {
-    let waits = Summary {
-        queue: Some(Nanos::from_millis(150)),
-        service: Some(Nanos::from_millis(6)),
-        p95: Some(Nanos::from_millis(312)),
-        ..at(156_000)
+fn a_wait_that_a_policy_asks_for_hurts_nobody_and_is_told_as_the_client_feels_it() {
+    for by in [Held::Limit, Held::Target] {
+        let mut stage = Stage::usually(6_000);
+        let began = stage.now;
+        let usual = stage.watch.usual().kept();
+        for _ in 0..100 {
+            assert_eq!(stage.step_held(&held(150, by)), []);
+        }
+        assert_eq!((stage.watch.hurt(), stage.watch.slower()), (None, None));
+        let slowed = stage.watch.slowed().unwrap();
+        assert_eq!((slowed.since, slowed.took), (began, Nanos::from_millis(156)));
+        assert_eq!(stage.watch.usual().kept(), usual, "it is not learned");
+        stage.steps(2, &at(6_000));
+        assert_eq!(stage.watch.slowed(), None);
+    }
+}
+
+#[test]
+fn a_limit_on_a_disk_that_is_hurt_makes_it_no_quicker() {
+    let mut stage = Stage::usually(6_000);
+    stage.steps(5, &at(98_000));
+    assert_eq!(stage.step_held(&held(238, Held::Limit)), []);
+    assert_eq!(stage.watch.hurt().unwrap().took, Some(Nanos::from_millis(244)));
+    let turns = stage.step_held(&held(238, Held::Limit));
+    let [Turn::Fell { worst, end: End::OnPurpose, .. }] = turns[..] else {
+        panic!("{turns:?}")
     };
+    assert_eq!(worst, Some(Nanos::from_millis(98)));
+    assert!(stage.watch.slowed().is_some());
+}
+
+#[test]
+fn a_disk_that_is_held_for_another_class_and_misses_its_own_promise_is_hurt() {
+    let mut stage = Stage::usually(6_000);
+    let promised = Some(Nanos::from_millis(20));
+    for _ in 0..3 {
+        stage.step_held(&Did { promised, ..held(150, Held::Target) });
+    }
+    assert_eq!(stage.watch.hurt().unwrap().promised, promised);
+    let mut own = Stage::usually(6_000);
+    for _ in 0..3 {
+        own.step_held(&Did { promised, ..held(150, Held::Limit) });
+    }
+    assert_eq!(own.watch.hurt(), None, "its own limit breaks no promise");
+}
+
+#[test]
+fn a_limit_that_nobody_reaches_changes_nothing() {
+    let mut stage = Stage::usually(6_000);
+    let usual = stage.watch.usual().kept();
+    stage.step_held(&held(0, Held::Limit));
+    assert_ne!(stage.watch.usual().kept(), usual, "it is learned");
+    let slow = Did { held: Some(Held::Limit), ..free(at(30_000)) };
+    stage.step_held(&slow);
+    assert!(matches!(stage.step_held(&slow)[..], [Turn::Rose(_)]));
+}
+
+#[test]
+fn the_wait_for_a_policy_is_none_of_the_devices() {
+    let Did { summary, .. } = held(150, Held::Limit);
+    let waits = Summary { p95: Some(Nanos::from_millis(312)), ..summary };
     let there = waits.at_device();
     assert_eq!(there.read.response, Some(Nanos::from_millis(6)));
     assert_eq!(there.p95, Some(Nanos::from_millis(12)));
-    assert_eq!(Stage::usually(6_000).steps(20, &there), []);
 }
 
 #[test]
@@ -266,7 +355,7 @@ fn a_pause_is_no_recovery_and_a_minute_without_requests_ends_it() {
     stage.steps(2, &at(8_000));
     assert_eq!(stage.steps(11, &reads(0, 0, 0)), []);
     let turns = stage.steps(1, &reads(0, 0, 0));
-    assert!(matches!(turns[0], Turn::Fell { quiet: true, .. }), "{turns:?}");
+    assert!(matches!(turns[0], Turn::Fell { end: End::Quiet, .. }), "{turns:?}");
 }
 
 #[test]
@@ -296,7 +385,7 @@ fn said(steps: impl Iterator<Item = Summary>) -> Vec<Said> {
     let (mut watches, mut now, mut said) = (Watches::default(), Nanos(0), Vec::new());
     for did in steps {
         now = now.plus(STEP);
-        said.extend(watches.step(now, &[(DISK, did, None)]));
+        said.extend(watches.step(now, &[(DISK, free(did))]));
     }
     said
 }
@@ -325,7 +414,7 @@ fn a_load_that_was_there_before_the_daemon_does_not_begin() {
 fn a_thousand_disks_that_turn_slow_at_once_do_not_flood() {
     let (mut watches, mut now) = (Watches::default(), Nanos(0));
     let all = |did: Summary| -> Vec<_> {
-        (0..1_000).map(|disk| (DiskId(disk), did, None)).collect()
+        (0..1_000).map(|disk| (DiskId(disk), free(did))).collect()
     };
     let mut step = |did: Summary, steps: usize| {
         let mut said = 0;
@@ -343,7 +432,8 @@ fn a_thousand_disks_that_turn_slow_at_once_do_not_flood() {
 
 fn hurt() -> Hurt {
     let took = Some(Nanos::from_millis(40));
-    Hurt { since: Nanos(0), took, usual: Some(Nanos::from_millis(10)), promised: None }
+    let usual = Some(Nanos::from_millis(10));
+    Hurt { since: Nanos(0), took, usual, promised: None, recovers: false }
 }
 
 fn share(iops: f64, length: f64) -> Share {

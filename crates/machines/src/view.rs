@@ -57,6 +57,7 @@ impl Machines {
             ended: record.ended,
             predicted: None,
             balanced: None,
+            held: None,
             progress,
             application: now.map_or(record.application, |now| now.application),
             report: record.report,

@@ -56,8 +56,12 @@ struct Answers {
 }
 
 impl Moves {
-    /// What a move would take.
-    pub fn predict(self: &Arc<Self>, request: &Predict) -> Result<Prediction> {
+    /// What a move would take, while all copies together may do so much.
+    pub fn predict(
+        self: &Arc<Self>,
+        request: &Predict,
+        copies: Option<u64>,
+    ) -> Result<Prediction> {
         check_rate(request.rate)?;
         let asked = AskGuard {
             keep: request.keep,
@@ -75,7 +79,10 @@ impl Moves {
         let summary = self.lately(&disk)?;
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
-        let terms = terms(request.rate, &guard);
+        // What holds copies now says nothing of another time. Reads and writes of a copy count.
+        let copies = copies.filter(|_| at.is_none()).map(|copies| (copies / 2).max(1));
+        let held = copies.filter(|most| request.rate.is_none_or(|rate| *most < rate));
+        let terms = terms(held.or(request.rate), &guard);
         let one = one_move(bytes, disk.size, request.verify, work, terms);
         let learned = self.learned(&from, &to)?;
         let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
@@ -104,6 +111,7 @@ impl Moves {
             outstanding: work.outstanding,
             at,
             predicted,
+            copies_held_to: held,
             best: best.map(|(at, it)| BestHour { at, likely_s: it.likely.as_secs_f64() }),
             unasked,
         })

@@ -155,6 +155,7 @@ impl Moves {
             ended: record.ended,
             predicted: record.forecast.and_then(|forecast| forecast.predicted),
             balanced: None,
+            held: None,
             progress: progress.map(|progress| convert(&progress, copied, is_copying)),
             application,
             report: record.report,

@@ -1,7 +1,7 @@
 //! What to do about disks and datastores: what `core` is told of them, and its findings in
 //! words, with commands.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sterna_api::{
     Advice, AdviceKind, Advised, Error, ErrorCode, Nature, Result, SeenDisk, Vm, VmDisk,
@@ -93,10 +93,14 @@ impl Planner {
         let known: HashMap<&str, usize> =
             names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let snapshot = self.levels.snapshot();
+        let under_way = self.moves.list_recent(u64::MAX)?.into_iter();
+        let under_way = under_way.filter(|one| !one.state.ended());
+        let moving: HashSet<String> = under_way.map(|one| one.disk).collect();
         let (mut records, mut disks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         for record in self.storage.store.disks()? {
             let Some(at) = known.get(record.datastore.as_str()) else { continue };
-            disks.push(self.seen_disk(&record, *at, &snapshot, window));
+            let moves = moving.contains(&record.name);
+            disks.push(self.seen_disk(&record, *at, &snapshot, window, moves));
             let class = snapshot.class_of(record.id);
             classes.push(class.map(|entry| entry.record.name.clone()));
             records.push(record);
@@ -131,6 +135,7 @@ impl Planner {
         datastore: usize,
         snapshot: &PolicySnapshot,
         window: Nanos,
+        moving: bool,
     ) -> Disk {
         let summary = self.storage.samples.of_disk(record.id, window);
         let orders = self.storage.orders(record.id);
@@ -153,6 +158,7 @@ impl Planner {
             there,
             way: if record.vhost_user.is_some() { Way::VhostUser } else { Way::Nbd },
             governed,
+            moving,
         }
     }
 }

@@ -30,6 +30,7 @@ impl Server {
             predictions: self.moves.prediction_scores()?,
             hurt: found.hurt,
             slower: found.slower,
+            slowed: found.slowed,
             warnings,
         })
     }

@@ -13,18 +13,21 @@
 use std::collections::BTreeSet;
 
 use sterna_api::{Error, Result};
-use sterna_core::measure::LqFit;
+use sterna_core::measure::{LqFit, Summary};
 use sterna_core::qos::policy::{
     Aim, BYTES_MIN, Basis, Capacity, Oversold, Plan, Unproven, admit,
 };
-use sterna_core::qos::{ClassId, Rate};
-use sterna_core::{Bytes, Shape};
+use sterna_core::qos::{ClassId, Goal, Rate};
+use sterna_core::{Bytes, Nanos, Shape};
+use sterna_os::Local;
 use sterna_state::DiskRecord;
 use sterna_storage::handle::DatastoreHandle;
 
 use super::snapshot::{Entry, PolicySnapshot};
 use crate::ServiceLevels;
 
+/// How long requests are is seen over so long.
+const SEEN: Nanos = Nanos::from_secs(60);
 /// So many standard errors hold what is measured in 19 of 20 cases.
 const ERRORS: f64 = 2.0;
 /// A device's line is that of the traffic it had. Another mixture of requests may
@@ -86,7 +89,16 @@ impl ServiceLevels {
             }
         }
         notes.extend(snapshot.get(class).and_then(|entry| self.lack(entry)));
+        notes.extend(snapshot.get(class).and_then(|entry| self.broken_by_limit(entry)));
         Ok(notes)
+    }
+
+    /// That a limit of a class leaves it less than is reserved for it. Of one metric Sterna
+    /// refuses that; of two it depends on how long the requests are.
+    fn broken_by_limit(&self, entry: &Entry) -> Option<String> {
+        let now = Local::now().moment();
+        let did = self.storage.samples.look(SEEN).class(entry.record.id);
+        leaves_less(&entry.limits(now), entry.reserved(now)?, &did)
     }
 
     /// More is reserved on this datastore than it does.
@@ -210,10 +222,32 @@ fn done(most: f64) -> Option<Capacity> {
     requests.map(|_| Capacity { bytes: None, requests, basis })
 }
 
+/// Which limit leaves a class less than is reserved for it, with requests as long as these.
+fn leaves_less(limits: &[(u64, Goal)], reserved: Rate, did: &Summary) -> Option<String> {
+    let each = did.bytes_per_second() / did.iops();
+    let least = reserved.in_bytes(did).filter(|_| each > 0.0)?;
+    let leaves = |limit: &Goal| match limit {
+        Goal::Bytes(most) => Some(*most as f64),
+        Goal::Requests(most) => Some(*most as f64 * each),
+        Goal::Response(_) => None,
+    };
+    let tighter = |(policy, limit): &(u64, Goal)| {
+        let bytes = leaves(limit).filter(|bytes| *bytes < least)?;
+        let left = match reserved {
+            Rate::Bytes(_) => reserved.with(bytes as u64),
+            Rate::Requests(_) => reserved.with((bytes / each) as u64),
+        };
+        Some(format!(
+            "the limit of {limit} (policy {policy}) breaks the reservation: with requests \
+             as long as now it leaves the class {left} of {reserved}"
+        ))
+    };
+    limits.iter().find_map(tighter)
+}
+
 #[cfg(test)]
 mod tests {
-    use sterna_core::Nanos;
-    use sterna_core::measure::Line;
+    use sterna_core::measure::{Line, Side};
 
     use super::*;
 
@@ -260,5 +294,20 @@ mod tests {
         assert_eq!((capacity.requests, capacity.bytes), (Some(4000), None));
         assert_eq!(capacity.basis, Basis::Done { error_percent: 20 });
         assert_eq!(done(0.5), None);
+    }
+
+    #[test]
+    fn a_limit_of_another_metric_that_breaks_a_reservation_is_named() {
+        let read = Side { operations: 600, bytes: 600.0 * 32_768.0, response: None };
+        let did = Summary { span: Nanos::from_secs(1), read, ..Summary::default() };
+        let reserved = Rate::Requests(1200);
+        let limit = |mib: u64| vec![(3, Goal::Bytes(mib << 20))];
+        assert_eq!(
+            leaves_less(&limit(18), reserved, &did).unwrap(),
+            "the limit of 18.0 MiB/s (policy 3) breaks the reservation: with requests as \
+             long as now it leaves the class 576 IO/s of 1200 IO/s"
+        );
+        assert_eq!(leaves_less(&limit(40), reserved, &did), None);
+        assert_eq!(leaves_less(&limit(18), reserved, &Summary::default()), None);
     }
 }

@@ -19,14 +19,16 @@ use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::DiskId;
 use sterna_core::guard::cruise::{CruiseControl, CruiseHold, CruiseOutcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
-use sterna_core::qos::{Attained, Attainment, ClassId, Limit, Terms};
+use sterna_core::qos::{Attained, ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
 use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::{Feed, Task, feed};
 use sterna_telemetry::samples::Tick;
 
 use super::period::Period;
-use super::promises::{Part, part_of_reservation, part_of_target};
+use super::promises::{
+    Part, counts_for_reservation, part_of_reservation, part_of_target,
+};
 use super::snapshot::{Entry, PolicySnapshot};
 use super::windows::Windows;
 use crate::ServiceLevels;
@@ -96,7 +98,7 @@ impl Loops {
             let part = |it: &Attained| Part {
                 promise: (it.class, None),
                 part: part_of_reservation(it),
-                asks: it.state != Attainment::Idle,
+                counts: counts_for_reservation(it),
             };
             each.map(part).collect()
         };
@@ -110,8 +112,8 @@ impl Loops {
             let target = (policy, cruise, resolved.terms);
             let hold = self.cruise(&snapshot, period, entry, target, now);
             let part = self.controls.get(&policy).map_or(1.0, |one| one.kept);
-            let asks = !period.whole(entry.record.id).0.is_idle();
-            kept.push(Part { promise: (entry.record.id, Some(policy)), part, asks });
+            let counts = !period.whole(entry.record.id).0.is_idle();
+            kept.push(Part { promise: (entry.record.id, Some(policy)), part, counts });
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };

@@ -1,9 +1,10 @@
 //! How promises were kept, hour by hour: the state keeps it for ninety days.
 //!
 //! Each second that was looked at is one in which a class had what was promised, or had less,
-//! or asked for nothing. Seconds in which the promise was not in force, or the daemon did not
-//! run, are none of these. They are added up here and recorded every few minutes: a daemon
-//! that is killed loses those since the last time.
+//! or that counts neither way: it asked for nothing, or a limit of its own left it less.
+//! Seconds in which the promise was not in force, or the daemon did not run, are none of these.
+//! They are added up here and recorded every few minutes: a daemon that is killed loses those
+//! since the last time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,9 +37,9 @@ pub(super) struct Unrecorded(BTreeMap<(u64, Promise), Seconds>);
 impl Unrecorded {
     /// One period of this length that ended now (seconds since 1970).
     pub(super) fn add(&mut self, now: u64, span: Nanos, seen: &[Part]) {
-        for Part { promise, part, asks } in seen {
+        for Part { promise, part, counts } in seen {
             let hour = now / HOUR_S * HOUR_S;
-            let at = match (asks, *part < 1.0) {
+            let at = match (counts, *part < 1.0) {
                 (true, true) => 1,
                 (true, false) => 0,
                 (false, _) => 2,
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn seconds_are_of_their_hour_and_of_what_they_were() {
         let promise = (ClassId(7), None);
-        let part = |part, asks| Part { promise, part, asks };
+        let part = |part, counts| Part { promise, part, counts };
         let second = Nanos::from_secs(1);
         let mut these = Unrecorded::default();
         for (now, part) in [

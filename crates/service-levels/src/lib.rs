@@ -17,6 +17,7 @@
 
 mod admission;
 mod attained;
+mod bound;
 pub(crate) mod classes;
 mod cruise;
 mod enforced;
@@ -31,7 +32,7 @@ mod windows;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use sterna_api::{CreatePolicy, Disk, Error, Policy, Result};
+use sterna_api::{CreatePolicy, Disk, Error, Migration, MigrationState, Policy, Result};
 use sterna_core::DiskId;
 use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check};
 use sterna_core::qos::{ClassId, SHARES};
@@ -43,6 +44,7 @@ use sterna_state::PolicyRecord;
 use sterna_storage::{DiskUser, Storage};
 
 use self::attained::AllSeen;
+pub use self::bound::Bound;
 pub use self::cruise::cruising;
 use self::enforced::Enforced;
 use self::kept_hours::Unrecorded;
@@ -80,6 +82,7 @@ impl DiskUser for ServiceLevels {
         let snapshot = self.snapshot();
         view.class = snapshot.class_of(disk).map(|entry| entry.record.name.clone());
         view.held = self.view_held_disk(&snapshot, disk);
+        view.binds = self.bound_of_disk(&snapshot, disk).map(Into::into);
         Ok(())
     }
 }
@@ -88,6 +91,12 @@ impl MoveUser for ServiceLevels {
     /// Policies may end with a move.
     fn changed(&self) {
         self.service.waker.wake();
+    }
+
+    fn complete(&self, view: &mut Migration) {
+        if view.state == MigrationState::Copying {
+            view.held = self.bound_of_copies(&self.snapshot()).map(Into::into);
+        }
     }
 }
 

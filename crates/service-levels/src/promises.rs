@@ -25,8 +25,8 @@ pub(super) struct Part {
     pub(super) promise: Promise,
     /// The part that the class had, from 0 to 1.
     pub(super) part: f64,
-    /// Whether it asked for anything.
-    pub(super) asks: bool,
+    /// Whether the class asked for anything, and no limit of its own left it less.
+    pub(super) counts: bool,
 }
 
 /// How a promise was kept.
@@ -88,6 +88,16 @@ pub(super) fn part_of_target(target: Goal, own: &Window) -> f64 {
         }
     };
     part.min(1.0)
+}
+
+/// Whether a second says how a reservation is kept. Who limits a class below its reservation has
+/// broken that promise by intent: this is no miss of Sterna's, and yet the class has not had it.
+pub(super) fn counts_for_reservation(attained: &Attained) -> bool {
+    match attained.state {
+        Attainment::Idle => false,
+        Attainment::Limited => attained.has >= attained.reserved.number() as f64,
+        _ => true,
+    }
 }
 
 /// The part of its reservation that a class has.
@@ -159,7 +169,7 @@ mod tests {
         let mut promises = Promises::default();
         let promise = (OLTP, None);
         for part in [1.0, 0.5, 0.9] {
-            promises.step(&snapshot(), SECOND, &[Part { promise, part, asks: true }]);
+            promises.step(&snapshot(), SECOND, &[Part { promise, part, counts: true }]);
         }
         assert_eq!(promises.0[&promise].missed, Nanos::from_secs(2));
         promises.step(&snapshot(), SECOND, &[]);
@@ -196,5 +206,21 @@ mod tests {
         };
         assert_eq!(part_of_reservation(&attained(Attainment::Lacking)), 0.25);
         assert_eq!(part_of_reservation(&attained(Attainment::Sated)), 1.0);
+    }
+
+    #[test]
+    fn a_limit_below_the_reservation_neither_keeps_nor_misses_it() {
+        let limited = |has| Attained {
+            class: OLTP,
+            reserved: Rate::Requests(1200),
+            has,
+            state: Attainment::Limited,
+        };
+        assert!(!counts_for_reservation(&limited(585.0)));
+        assert!(counts_for_reservation(&limited(1300.0)), "it has all of it");
+        let idle = Attained { state: Attainment::Idle, ..limited(0.0) };
+        assert!(!counts_for_reservation(&idle));
+        let lacking = Attained { state: Attainment::Lacking, ..limited(585.0) };
+        assert!(counts_for_reservation(&lacking));
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sterna_api::{Error, Result};
-use sterna_core::qos::policy::{Plan, Policy, PolicyId, resolve};
-use sterna_core::qos::{ClassId, Goal, Limit};
+use sterna_core::qos::policy::{Aim, Plan, Policy, PolicyId, Standing, Stands, resolve};
+use sterna_core::qos::{ClassId, Goal, Limit, Rate};
 use sterna_core::schedule::Moment;
 use sterna_core::{DiskId, Nanos};
 use sterna_state::{ClassRecord, PolicyRecord, Store};
@@ -117,6 +117,24 @@ impl Entry {
     /// What its policies hold the class to now.
     pub fn limit(&self, now: Moment) -> Limit {
         resolve(&self.plan(), now).terms.limit
+    }
+
+    /// What is reserved for it now.
+    pub fn reserved(&self, now: Moment) -> Option<Rate> {
+        resolve(&self.plan(), now).terms.reservation
+    }
+
+    /// The limits of its policies that bind now, of one metric the tightest, with whose they
+    /// are.
+    pub fn limits(&self, now: Moment) -> Vec<(u64, Goal)> {
+        let plan = self.plan();
+        let limit = |one: &Standing<'_>| match one.policy.aim {
+            Aim::Limit(goal) if one.stands == Stands::Binds => {
+                Some((one.policy.id.0, goal))
+            }
+            _ => None,
+        };
+        resolve(&plan, now).standings.iter().filter_map(limit).collect()
     }
 
     /// Whether Sterna has made it, for itself.

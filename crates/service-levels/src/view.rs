@@ -63,6 +63,17 @@ impl ServiceLevels {
         })
     }
 
+    /// How many bytes per second a class may do at most now, by its policies and for the sake
+    /// of targets.
+    pub fn most_bytes(&self, class: &str) -> Option<u64> {
+        let snapshot = self.snapshot();
+        let entry = snapshot.class(class).ok()?;
+        let held = self.view_held(&snapshot, entry.record.id);
+        let held = held.and_then(|held| held.bytes_per_second);
+        let own = entry.limit(Local::now().moment()).bytes;
+        own.into_iter().chain(held).min()
+    }
+
     /// What a disk is held to with its class, or with the others that are in none.
     pub fn view_held_disk(
         &self,

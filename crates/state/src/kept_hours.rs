@@ -24,7 +24,7 @@ pub struct KeptHour {
     pub kept_s: f64,
     /// It had less.
     pub missed_s: f64,
-    /// It asked for nothing.
+    /// It asked for nothing, or a limit of its own left it less.
     pub quiet_s: f64,
 }
 

@@ -359,6 +359,7 @@ impl Storage {
             migration: None,
             class: None,
             held: None,
+            binds: None,
             activity,
             name: record.name,
             datastore: record.datastore,

@@ -72,6 +72,32 @@ fn whom_a_deed_has_helped_is_an_event() {
 }
 
 #[test]
+fn a_disk_that_its_own_limit_slows_is_told_apart_from_those_that_are_hurt() {
+    let stage = Stage::new();
+    stage.disk("a", 64 * MIB);
+    stage.daemon.sterna("class create bulk a").ok();
+    stage.daemon.sterna("policy limit bulk 20iops").ok();
+    let checker = stage.checker("a", &CheckerOptions::gentle(200));
+    let slowed = until("the disk to be slowed on purpose", seconds(60), || {
+        let slowed = stage.daemon.json("status")["slowed"][0].clone();
+        (slowed["disk"] == "a").then_some(slowed)
+    });
+    let why = slowed["why"].as_str().expect("a cause");
+    assert!(why.ends_with("policy 1 limits class bulk to 20 IO/s"), "{why}");
+    assert!(slowed["response_us"].as_f64() > Some(500.0), "{slowed:#}");
+    assert_eq!(stage.daemon.json("status")["hurt"], json!([]));
+    let words = stage.daemon.sterna("status").ok().stdout;
+    assert!(words.contains("slowed disk") && words.contains("on purpose"), "{words}");
+    let words = stage.daemon.sterna("disk show a").ok().stdout;
+    assert!(words.contains("to 20 IO/s, by policy 1"), "{words}");
+    stage.daemon.sterna("policy remove 1").ok();
+    until("the disk to be slowed no more", seconds(60), || {
+        (stage.daemon.json("status")["slowed"] == json!([])).then_some(())
+    });
+    checker.finish_and_verify();
+}
+
+#[test]
 fn datastores_on_one_file_system_are_named_together() {
     let stage = Stage::new();
     let found = ask(&stage, "GET", "/v1/storage-drs", "").json();

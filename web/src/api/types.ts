@@ -1550,6 +1550,18 @@ export interface components {
              */
             likely_s: number;
         };
+        /** @description Of the limits on a class, the one that binds first. */
+        BindingLimit: {
+            /** @description The limit, for all of the class together. */
+            limit: components["schemas"]["Goal"];
+            /**
+             * Format: int64
+             * @description The policy that it is of.
+             */
+            policy: number;
+            /** @description The class whose target the limit is for; absent if the policy limits the class itself. */
+            target_of?: string | null;
+        };
         /** @description How many values were in a range. */
         Bucket: {
             /**
@@ -2113,6 +2125,7 @@ export interface components {
              * @description The space that the image occupies, if the datastore reports it.
              */
             allocated?: number | null;
+            binds?: components["schemas"]["BindingLimit"] | null;
             /** @description The class that it is in, if it is in one. */
             class?: string | null;
             /** @description The datastore that holds its image. */
@@ -2648,6 +2661,11 @@ export interface components {
              */
             promised_us?: number | null;
             /**
+             * @description Whether its requests take what they should again: the disk is hurt until that has
+             *     lasted for half a minute.
+             */
+            recovers?: boolean;
+            /**
              * Format: double
              * @description What its requests took on average in the last 5 s with any, in microseconds; absent if
              *     they hang.
@@ -2804,7 +2822,8 @@ export interface components {
             policy?: number | null;
             /**
              * Format: double
-             * @description Seconds in which it asked for nothing.
+             * @description Seconds that count neither way: the class asked for nothing, or a limit of its own left
+             *     it less than is reserved.
              */
             quiet_s: number;
         };
@@ -2887,6 +2906,7 @@ export interface components {
             /** @description The datastore that the disk leaves. */
             from: string;
             guard?: components["schemas"]["Guarding"] | null;
+            held?: components["schemas"]["BindingLimit"] | null;
             /** @description What to do next. */
             hint?: string | null;
             /**
@@ -3558,6 +3578,12 @@ export interface components {
              */
             at?: number | null;
             best?: components["schemas"]["BestHour"] | null;
+            /**
+             * Format: int64
+             * @description What this copy may do of what all copies together are held to now, in bytes of the disk
+             *     per second; absent if that is no limit to it, or if it begins later.
+             */
+            copies_held_to?: number | null;
             /** @description The disk's name. */
             disk: string;
             /** @description The datastore that it would leave. */
@@ -4139,6 +4165,11 @@ export interface components {
             pid: number;
             /** @description How right predictions were. */
             predictions?: components["schemas"]["PredictionScores"];
+            /**
+             * @description The disks that are slowed on purpose: their requests wait because a policy limits their
+             *     class, or for the target of another class; 50 at most.
+             */
+            slowed?: components["schemas"]["HurtDisk"][];
             /**
              * @description The disks that are not hurt, and whose requests take twice as long as usual, or longer:
              *     the slowest first; 50 at most.

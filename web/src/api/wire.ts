@@ -32,6 +32,7 @@ export type Guarding = Schemas["Guarding"];
 /** The first event of a stream. */
 export type Hello = Schemas["Hello"];
 /** A disk whose requests take longer than usual, or than is promised. */
+export type BindingLimit = Schemas["BindingLimit"];
 export type HurtDisk = Schemas["HurtDisk"];
 export type Host = Schemas["Host"];
 export type JudgedDatastore = Schemas["JudgedDatastore"];

@@ -108,13 +108,21 @@ function over(one: StorageDrs["datastores"][number], boundUs: number, talkers: M
 
 /** From so many times its usual on, what a disk transfers is worth a remark. */
 const MORE = 1.5;
+/** Less than this part of what a disk transfers is left out. */
+const HARDLY = 0.05;
 
-/** `web-7 writes 310 MiB/s (its usual: 40.0 MiB/s)`. What is less than usual is no finding. */
+/**
+ * `web-7 reads 20.0 MiB/s and writes 290 MiB/s (its usual: 40.0 MiB/s)`; what is usual is of both
+ * together. What is less than usual is no finding.
+ */
 export function talks({ row, usual }: Talker): string {
-  const now = row.load.read.bytes_per_second + row.load.write.bytes_per_second;
-  const verb = row.load.write.bytes_per_second > row.load.read.bytes_per_second ? "writes" : "reads";
-  const more = usual !== null && now >= usual * MORE ? ` (its usual: ${rate(usual)})` : "";
-  return `${row.name} ${verb} ${rate(now)}${more}`;
+  const [reads, writes] = [row.load.read.bytes_per_second, row.load.write.bytes_per_second];
+  const now = reads + writes;
+  // Of one kind alone the word says it all.
+  const [onlyReads, onlyWrites] = [writes < now * HARDLY, reads < now * HARDLY];
+  const does = onlyReads ? `reads ${rate(reads)}` : onlyWrites ? `writes ${rate(writes)}` : `reads ${rate(reads)} and writes ${rate(writes)}`;
+  const more = usual !== null && now >= usual * MORE ? ` (its usual: ${rate(usual)}${onlyReads || onlyWrites ? "" : " together"})` : "";
+  return `${row.name} ${does}${more}`;
 }
 
 /** What the first words of the page are about. */

@@ -5,7 +5,7 @@ import { minuteWords, overlap, parse } from "./schedule.ts";
 import { isOpen } from "./schedule.ts";
 import { minuteOfWeek } from "./time.ts";
 import { windowAt } from "./kept.ts";
-import { parseBytes, parseResponse, wholePercent } from "./units.ts";
+import { parseBytes, parseResponse, rate, wholePercent } from "./units.ts";
 import { command, option } from "./quote.ts";
 import { goal } from "./words.ts";
 
@@ -53,6 +53,20 @@ export function aimOf(draft: Draft): { aim: Policy["aim"] } | { wrong: string } 
 export function commandOf(draft: Draft): string {
   const tolerance = draft.kind === "cruise" ? option("--tolerance", `${draft.tolerance.replace("%", "")}%`) : [];
   return command("policy", draft.kind, draft.class || "CLASS", draft.goal.trim() || "GOAL", ...tolerance, ...option("--schedule", draft.schedule.trim()));
+}
+
+/**
+ * That a limit leaves a class less than is reserved for it, where the two are of different metrics:
+ * then what counts is how long its requests are: `load` is what is known of them.
+ */
+export function breaks(wanted: Goal, its: Class, load: { iops: number; bytes: number } | null): string | null {
+  const own = its.reservation;
+  if (!own || !load || load.iops <= 0 || load.bytes <= 0) return null;
+  const each = load.bytes / load.iops;
+  const leaves = "bytes_per_second" in wanted && "iops" in own ? wanted.bytes_per_second / each : "iops" in wanted && "bytes_per_second" in own ? wanted.iops * each : null;
+  if (leaves === null) return null;
+  const [least, left] = "iops" in own ? [own.iops, `${Math.floor(leaves)} of ${own.iops} IO/s`] : [own.bytes_per_second, `${rate(leaves)} of ${rate(own.bytes_per_second)}`];
+  return leaves < least ? `this breaks the reservation of class ${its.name}: with requests as long as they are, the limit leaves it ${left}` : null;
 }
 
 /** What cannot be had together with what there is. */

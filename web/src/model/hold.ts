@@ -2,7 +2,7 @@
 // taken back, with the command that does the same and what is foreseen.
 import type { Class, CreateClass, CreatePolicy, HurtDisk, Policy } from "../api/wire.ts";
 import { sizeOption } from "./commands.ts";
-import { contradictions } from "./draft.ts";
+import { breaks, contradictions } from "./draft.ts";
 import { command } from "./quote.ts";
 import { count, rate as rateWords } from "./units.ts";
 
@@ -18,6 +18,8 @@ export interface Around {
   /** All classes by name: a new one needs a name of its own. */
   classes: readonly string[];
   policies: readonly Policy[];
+  /** What the neighbour does now: how long its requests are. */
+  load: { iops: number; bytes: number } | null;
   /** What the daemon says that would help. */
   help: HurtDisk["help"] | null;
 }
@@ -91,6 +93,7 @@ export function hold(around: Around): Hold {
 
   const others = shared ? its.disks.filter((one) => one !== neighbour) : [];
   const against = shared ? contradictions({ class: target, kind: "limit", goal: sizeOption(rate), tolerance: "", schedule: "" }, its, [...around.policies]) : [];
+  const broken = shared ? breaks({ bytes_per_second: rate }, its, around.load) : null;
   const said = [
     effect === null
       ? `${neighbour} transfers ${rateWords(around.now)} now and may transfer ${rateWords(rate)} then. What that brings to ${disk} is not predicted: Sterna does not know the device well enough.`
@@ -99,6 +102,7 @@ export function hold(around: Around): Hold {
     ...(others.length > 0 ? [`The limit is for class ${target} as a whole, so ${count(others.length, "other disk")} share${others.length === 1 ? "s" : ""} it: ${others.slice(0, NAMED).join(", ")}${others.length > NAMED ? ` and ${others.length - NAMED} more` : ""}.`] : []),
     ...(shared ? [] : [`${neighbour} gets the class ${target}, so that the limit holds no other disk${its ? `; it leaves class ${its.name} and what is promised there` : ""}.`]),
     ...against.map((one) => `But ${one}.`),
+    ...(broken && !effect?.includes("breaks the reservation") ? [`But ${broken}.`] : []),
     "It takes effect at once, and ends when the policy is removed.",
   ];
   return { rate, steps, command: steps.map((step) => step.command).join(" && "), consequence: said.join(" ") };

@@ -13,7 +13,7 @@ const RECOVERED = 1.2;
 /** `requests take 7.9 ms, usually 0.50 ms` */
 export function takes(one: HurtDisk): string {
   if (one.response_us === null || one.response_us === undefined) return "requests hang";
-  const now = `requests take ${response(one.response_us)}`;
+  const now = `${one.recovers ? "recovering: " : ""}requests take ${response(one.response_us)}`;
   if (one.promised_us) return `${now}, promised ${response(one.promised_us)}`;
   return one.usual_us ? `${now}, usually ${response(one.usual_us)}` : now;
 }
@@ -31,6 +31,11 @@ export function slower(one: HurtDisk, nowMs: number): string {
   // It counts as slower for some steps more, and takes no longer by now.
   if (one.response_us <= one.usual_us * RECOVERED) return `as quick as usual again, ${response(one.response_us)}; it was slower ${lasted}`;
   return `${(one.response_us / one.usual_us).toFixed(1)} times its usual ${response(one.usual_us)} ${lasted}`;
+}
+
+/** `requests take 244 ms, usually 20.0 ms, on purpose for 40 s`, of a disk that a policy slows. */
+export function slowed(one: HurtDisk, nowMs: number): string {
+  return `${takes(one)}, on purpose for ${span(Math.max(1, nowMs / 1e3 - one.since))}`;
 }
 
 /** `db is slower than usual: 3.0 times its usual 3.3 ms for 40 s`, or `4 disks are slower than usual` */

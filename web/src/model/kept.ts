@@ -1,7 +1,6 @@
-// Whether a class got what it was promised, hour by hour, from what was measured.
+// Whether a class got what it was promised, hour by hour and day by day, as the daemon recorded it.
 import type { Class, Columns, KeptClass, KeptHour, Policy } from "../api/wire.ts";
-import { isOpen } from "./schedule.ts";
-import { day, minuteOfWeek } from "./time.ts";
+import { day } from "./time.ts";
 import { count, percent } from "./units.ts";
 import { reserved, wish } from "./words.ts";
 
@@ -12,11 +11,8 @@ export type Verdict = "kept" | "missed" | "quiet" | "none";
 export interface Promise_ {
   key: string;
   text: string;
-  schedule: string | null;
-  /** Since when it is promised, in milliseconds since 1970; nothing if that is not known. */
-  sinceMs: number | null;
-  /** Whether a window held it; nothing if the class asked for less, or for nothing. */
-  held: (window: Window) => boolean | null;
+  /** The policy; nothing of the class's reservation. */
+  policy: number | null;
 }
 
 /** What was measured in a window. */
@@ -27,75 +23,77 @@ export interface Window {
   queueUs: number | null;
 }
 
-/** The least part of an hour's windows that must hold a promise for the hour to count as kept. */
+/** The least part of the seconds that must hold a promise for an hour or a day to count as kept. */
 export const ENOUGH = 0.95;
-/** A class whose requests hardly wait asks for no more than it gets. */
-const HARDLY = 0.1;
 
 /** What a class is promised. */
 export function promises(its: Class, policies: Policy[]): Promise_[] {
   const found: Promise_[] = [];
   for (const policy of policies) {
     if (policy.class !== its.name || policy.aim.kind !== "cruise") continue;
-    const { goal: wanted, tolerance_percent: tolerance } = policy.aim;
-    found.push({
-      key: `policy ${policy.id}`,
-      text: `${wish(policy)} (policy ${policy.id})`,
-      schedule: policy.schedule ?? null,
-      sinceMs: policy.created * 1000,
-      held: (window) => {
-        if ("response_ms" in wanted) return window.meanUs === null ? null : window.meanUs <= wanted.response_ms * 1e3 * (1 + tolerance / 100);
-        const [got, least] = "iops" in wanted ? [window.iops, wanted.iops] : [window.bytes, wanted.bytes_per_second];
-        return enough(got, least * (1 - tolerance / 100), window);
-      },
-    });
+    found.push({ key: `policy ${policy.id}`, text: `${wish(policy)} (policy ${policy.id})`, policy: policy.id });
   }
-  const own = its.reservation;
-  if (own) {
-    const least = "iops" in own ? own.iops : own.bytes_per_second;
-    found.push({ key: "reservation", text: `reservation of ${reserved(its)}`, schedule: null, sinceMs: null, held: (window) => enough("iops" in own ? window.iops : window.bytes, least, window) });
-  }
+  if (its.reservation) found.push({ key: "reservation", text: `reservation of ${reserved(its)}`, policy: null });
   return found;
 }
 
-/** Less than was promised is a miss only if requests waited for their turn. */
-function enough(got: number | null, least: number, window: Window): boolean | null {
-  if (got === null || window.meanUs === null) return null;
-  if (got >= least) return true;
-  return (window.queueUs ?? 0) <= window.meanUs * HARDLY ? null : false;
-}
-
-/** An hour of a class. */
+/** An hour of a promise, as the daemon recorded it second by second. */
 export interface Hour {
   startMs: number;
   verdict: Verdict;
-  /** The part of the windows that held the promise, of those in which there was something to hold. */
+  /** The part of the seconds with a promise and a load in which it was kept. */
   part: number | null;
+}
+
+/** A promise by hours. */
+export interface HoursOf {
+  class: string;
+  promise: string;
+  hours: Hour[];
 }
 
 const HOUR_MS = 3_600_000;
 
-/** The hours of a timeline, each judged by a promise. */
-export function hours(columns: Columns, promise: Promise_, zone?: string): Hour[] {
-  const found = new Map<number, { held: number; missed: number; open: boolean }>();
-  columns.start_ms.forEach((start, at) => {
-    const hour = Math.floor(start / HOUR_MS) * HOUR_MS;
-    const its = found.get(hour) ?? { held: 0, missed: 0, open: false };
-    found.set(hour, its);
-    if (promise.sinceMs !== null && start < promise.sinceMs) return;
-    if (!isOpen(promise.schedule, minuteOfWeek(start, zone))) return;
-    its.open = true;
-    const held = promise.held(windowAt(columns, at));
-    if (held === true) its.held += 1;
-    if (held === false) its.missed += 1;
+/** The first hour of the last day. */
+function firstHour(nowMs: number): number {
+  return Math.floor((nowMs - DAY_MS) / HOUR_MS) * HOUR_MS;
+}
+
+/**
+ * The last day of a class by promises and hours: of each promise that it has, and of those that were
+ * removed, together. These are the same records as those of the week, so the two agree.
+ */
+export function lastDay(its: KeptClass, now: Promise_[], nowMs: number): HoursOf[] {
+  const recent = its.hours.filter((hour) => hour.at * 1e3 >= firstHour(nowMs));
+  const of = (promise: string, hours: KeptHour[]): HoursOf => ({ class: its.class, promise, hours: byHour(hours) });
+  const rows = now.map((one) => of(one.text, recent.filter((hour) => (hour.policy ?? null) === one.policy)));
+  const before = recent.filter((hour) => !now.some((one) => one.policy === (hour.policy ?? null)));
+  return before.length > 0 ? [...rows, of("promises that were removed", before)] : rows;
+}
+
+function byHour(hours: KeptHour[]): Hour[] {
+  const starts = [...new Set(hours.map((hour) => hour.at))].sort((a, b) => a - b);
+  return starts.map((at) => {
+    const these = hours.filter((hour) => hour.at === at);
+    const sum = (of: (hour: KeptHour) => number) => these.reduce((total, hour) => total + of(hour), 0);
+    return { startMs: at * 1e3, ...judged(sum((hour) => hour.kept_s), sum((hour) => hour.missed_s), true) };
   });
-  return [...found]
-    .sort(([a], [b]) => a - b)
-    .map(([startMs, { held, missed, open }]) => {
-      const part = held + missed === 0 ? null : held / (held + missed);
-      const verdict: Verdict = !open ? "none" : part === null ? "quiet" : part >= ENOUGH ? "kept" : "missed";
-      return { startMs, verdict, part };
-    });
+}
+
+/**
+ * The last day in a line: an hour of which two promises were missed is one hour. Nothing if nobody
+ * to whom something was promised sent a request.
+ */
+export function dayLine(rows: HoursOf[]): { tone: "ok" | "warn"; text: string } | null {
+  const asked = new Set<number>();
+  const missed = new Set<number>();
+  for (const hour of rows.flatMap((row) => row.hours)) {
+    if (hour.part !== null) asked.add(hour.startMs);
+    if (hour.verdict === "missed") missed.add(hour.startMs);
+  }
+  if (asked.size === 0) return null;
+  if (missed.size === 0) return { tone: "ok", text: `the last day: every promise was kept, in ${count(asked.size, "hour")} with requests` };
+  return { tone: "warn", text: `the last day: a promise was missed in ${missed.size} of ${count(asked.size, "hour")} with requests` };
 }
 
 /** What was measured in a row of a timeline. */

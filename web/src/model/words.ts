@@ -1,5 +1,5 @@
 // States and guards in the words of the command line.
-import type { Class, Goal, Guard, Guarding, Migration, Policy, Predicted } from "../api/wire.ts";
+import type { BindingLimit, Class, Goal, Guard, Guarding, Migration, Policy, Predicted } from "../api/wire.ts";
 import { guardOptions } from "./commands.ts";
 import { end, ended, type Bar } from "./progress.ts";
 import { command } from "./quote.ts";
@@ -63,6 +63,11 @@ export function waitsFor(move: Migration): string | null {
   if (guard?.asked.idle_only) return "the application is busy, and the copy runs only while it is idle";
   if (guard?.allowance === 0) return guard.reason ?? "the guard lets it copy only while the disk is idle";
   return move.reason ?? guard?.reason ?? "its turn among the copies";
+}
+
+/** `held to 1.00 MiB/s for policy 2 of class gold`, or `… by policy 9`. */
+export function copiesHeld({ limit, policy, target_of: of }: BindingLimit): string {
+  return `held to ${goal(limit)} ${of ? `for policy ${policy} of class ${of}` : `by policy ${policy}`}`;
 }
 
 /** From here on a guard asks for so little that it is no promise. */
@@ -160,13 +165,13 @@ export function took(told: Predicted): string {
 }
 
 /** What holds a copy back. */
-export function heldBack(told: Predicted): string {
+export function heldBack(told: Predicted, copies: number | null = null): string {
   const share = `the copy has ${wholePercent(Math.max(0.01, told.share))} of its speed`;
   switch (told.weakest) {
     case "storage":
       return "the storage itself";
     case "limit":
-      return "the rate that was given";
+      return copies === null ? "the rate that was given" : `the limit on all copies, ${rate(copies)} of this disk`;
     case "promise":
       return `the guard: ${share}`;
     case "application":

@@ -62,6 +62,8 @@ test("who loads a slow datastore less than usual is named without a remark", () 
   const row = { name: "db", load: { ...load, read: { iops: 9, bytes_per_second: 3 * 2 ** 20 } } } as TopRow;
   assert.equal(talks({ row, usual: 10 * 2 ** 20 }), "db reads 3.00 MiB/s");
   assert.equal(talks({ row, usual: 2 ** 20 }), "db reads 3.00 MiB/s (its usual: 1.00 MiB/s)");
+  const both = { ...row, load: { ...row.load, write: { iops: 9, bytes_per_second: 2 ** 20 } } } as TopRow;
+  assert.equal(talks({ row: both, usual: 2 ** 20 }), "db reads 3.00 MiB/s and writes 1.00 MiB/s (its usual: 1.00 MiB/s together)");
 });
 
 test("hostile names stay inside their links", () => {

@@ -5,7 +5,7 @@ import { hold, rateOf, type Around } from "../../src/model/hold.ts";
 
 const MIB = 2 ** 20;
 const cls = (name: string, disks: string[], limit: number | null = null) => ({ name, disks, built_in: false, in_force: { bytes_per_second: limit }, reservation: null }) as unknown as Class;
-const around = (more: Partial<Around>): Around => ({ disk: "mail", class: null, neighbour: "etl", its: null, now: 300 * MIB, classes: ["gold", "batch"], policies: [], help: null, ...more });
+const around = (more: Partial<Around>): Around => ({ disk: "mail", class: null, neighbour: "etl", its: null, now: 300 * MIB, classes: ["gold", "batch"], policies: [], load: null, help: null, ...more });
 const advised = { text: "hold etl to 19.0 MiB/s; requests of mail then take about 2.0 ms, now 7.9 ms", command: "sterna policy limit batch 19M" };
 
 test("a neighbour in another class is held by a limit on its class, as the daemon foresees", () => {
@@ -46,4 +46,15 @@ test("a rate is read from the command that the daemon advises", () => {
   assert.equal(rateOf("sterna policy limit batch 256K"), 2 ** 18);
   assert.equal(rateOf("sterna policy limit batch 1048577"), 1048577);
   assert.equal(rateOf("sterna migrate mail --to fast"), null);
+});
+
+test("a limit that breaks a reservation of another metric says so", () => {
+  const its = { ...cls("bulk", ["etl"]), reservation: { iops: 1200 } } as unknown as Class;
+  const load = { iops: 600, bytes: 600 * 32768 };
+  const made = hold(around({ its, now: 28 * MIB, load }));
+  assert.match(made.consequence, /But this breaks the reservation of class bulk: .* leaves it 448 of 1200 IO\/s\./);
+  assert.doesNotMatch(hold(around({ its, now: 100 * MIB, load })).consequence, /breaks/);
+  const told = { text: "hold etl to 19.0 MiB/s; requests of mail then take about 2.0 ms; this breaks the reservation of class bulk, 1200 IO/s", command: "sterna policy limit bulk 19M" };
+  const once = hold(around({ its, load, help: told })).consequence;
+  assert.equal(once.split("breaks").length, 2, once);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HurtDisk } from "../../src/api/wire.ts";
 import { verdict } from "../../src/model/attention.ts";
-import { hangsFirst, headline, since, slower, slowerLine, takes, withinBounds } from "../../src/model/hurt.ts";
+import { hangsFirst, headline, since, slowed, slower, slowerLine, takes, withinBounds } from "../../src/model/hurt.ts";
 import { day, shortClock } from "../../src/model/time.ts";
 import { learning, usually } from "../../src/model/usual.ts";
 
@@ -70,4 +70,10 @@ test("what is usual is told, or since when it is learned and what is missing", (
   assert.equal(usually(young), null);
   assert.match(learning(young, nowMs), /^learned since .*; not known yet: 2 min 00 s of 5 min 00 s of load are seen$/);
   assert.equal(learning({ ...young, since: null, times: [] }, nowMs), "not known: the disk was asked for nothing yet");
+});
+
+test("a disk that recovers says so, and one that a policy slows that it is on purpose", () => {
+  assert.equal(takes({ ...db, recovers: true, response_us: 600 }), "recovering: requests take 0.60 ms, usually 0.50 ms");
+  const held = { ...db, since: nowMs / 1e3 - 40, response_us: 244_000, usual_us: 20_000 };
+  assert.equal(slowed(held, nowMs), "requests take 244.0 ms, usually 20.0 ms, on purpose for 40 s");
 });

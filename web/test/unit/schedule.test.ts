@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Class, Columns, Policy } from "../../src/api/wire.ts";
 import { empty } from "../../src/model/timeline.ts";
 import { aimOf, commandOf, contradictions, parseGoal, rehearse, rehearsed, type Draft } from "../../src/model/draft.ts";
-import { classesOfWeek, dayWords, hours, nothingPromised, overall, promises, week, weekWords } from "../../src/model/kept.ts";
+import { classesOfWeek, dayLine, dayWords, lastDay, nothingPromised, overall, promises, week, weekWords } from "../../src/model/kept.ts";
 import { isOpen, minuteWords, overlap, parse, WEEK } from "../../src/model/schedule.ts";
 
 const at = (day: number, hour: number) => day * 1440 + hour * 60;
@@ -65,25 +65,23 @@ function day(service: (row: number) => number | null): Columns {
   return made;
 }
 
+const nowMs = Date.UTC(2026, 10, 24, 12, 30);
+const recorded = (policy: number | null, hoursAgo: number, kept_s: number, missed_s: number) => ({ policy, at: nowMs / 1e3 - 1800 - hoursAgo * 3600, kept_s, missed_s, quiet_s: 10 });
+
 test("an hour is kept, missed, or nothing was asked in it", () => {
-  const promise = promises(oltp, [cruise(1, null)])[0]!;
-  assert.deepEqual(hours(day((row) => (row < 60 ? 4000 : 9000)), promise, "UTC").map((hour) => hour.verdict), ["kept", "missed"]);
-  assert.deepEqual(hours(day(() => null), promise, "UTC").map((hour) => hour.verdict), ["quiet", "quiet"]);
-  assert.equal(hours(day((row) => (row === 3 ? 9000 : 4000)), promise, "UTC")[0]?.verdict, "kept");
+  const its = { class: "oltp", hours: [recorded(1, 40, 0, 9), recorded(1, 2, 96, 4), recorded(1, 1, 90, 10), recorded(1, 0, 0, 0)] };
+  const [row, ...more] = lastDay(its, promises({ ...oltp, reservation: null } as Class, [cruise(1, null)]), nowMs);
+  assert.deepEqual(more, []);
+  assert.deepEqual(row?.hours.map((hour) => [hour.verdict, hour.part]), [["kept", 0.96], ["missed", 0.9], ["quiet", null]]);
 });
 
-test("nothing is promised while a schedule is closed", () => {
-  // 1970-01-01 was a Thursday.
-  const promise = promises(oltp, [cruise(1, "Thu 01:00-02:00")])[0]!;
-  assert.deepEqual(hours(day(() => 9000), promise, "UTC").map((hour) => hour.verdict), ["none", "missed"]);
-});
-
-test("less than was reserved is a miss only if requests waited", () => {
-  const reservation = promises(oltp, []).at(-1)!;
-  const window = { iops: 200, bytes: 0, meanUs: 1000, queueUs: 0 };
-  assert.equal(reservation.held(window), null);
-  assert.equal(reservation.held({ ...window, queueUs: 800 }), false);
-  assert.equal(reservation.held({ ...window, iops: 600 }), true);
+test("the hours are of the same records as the week, with those of promises that were removed", () => {
+  const its = { class: "oltp", hours: [recorded(null, 0, 50, 50), recorded(1, 0, 0, 100), recorded(2, 0, 100, 0), recorded(3, 0, 80, 20)] };
+  const rows = lastDay(its, promises(oltp, [cruise(1, null)]), nowMs);
+  assert.deepEqual(rows.map((row) => [row.promise.split(" ").slice(-2).join(" "), row.hours[0]?.part]), [["(policy 1)", 0], ["500 IO/s", 0.5], ["were removed", 0.9]]);
+  assert.equal(week(its.hours, nowMs, "UTC").at(-1)?.part, 230 / 400, "all of them together");
+  assert.deepEqual(dayLine(rows), { tone: "warn", text: "the last day: a promise was missed in 1 of 1 hour with requests" });
+  assert.deepEqual(dayLine(rows.slice(0, 0)), null);
 });
 
 test("a draft is held against what was measured", () => {

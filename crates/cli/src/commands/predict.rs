@@ -59,7 +59,7 @@ fn show(one: &Prediction, output: Output) -> String {
     pairs.maybe("begins", one.at.map(moment));
     pairs.add("takes", took(it));
     pairs.add("to copy", format!("{} at {}", bytes(it.bytes), rate(it.rate)));
-    pairs.add("held back by", held_back(it));
+    pairs.add("held back by", held_back(one));
     if one.guard != Guard::default() {
         pairs.add("guard", guard::asked(&one.guard));
     }
@@ -144,11 +144,18 @@ fn whole(part: f64) -> String {
     format!("{:.0}%", (part * 100.0).max(1.0))
 }
 
-fn held_back(it: &Predicted) -> String {
+fn held_back(one: &Prediction) -> String {
+    let it = &one.predicted;
     let share = whole(it.share);
     match it.weakest {
         Weakest::Storage => "the storage itself".into(),
-        Weakest::Limit => "--rate".into(),
+        Weakest::Limit => one.copies_held_to.map_or("--rate".into(), |most| {
+            format!(
+                "the limit on all copies, {} of this disk: see `sterna policy explain \
+                 migration`",
+                rate(most as f64)
+            )
+        }),
         Weakest::Promise => format!("the guard: the copy has {share} of its speed"),
         Weakest::Application => {
             format!("the application at the source: the copy has {share} of its speed")
@@ -215,6 +222,7 @@ mod tests {
             at: None,
             predicted: predicted(),
             best: Some(BestHour { at: 4_000_000_000, likely_s: 95.0 }),
+            copies_held_to: None,
             unasked: vec!["how much of the disk has data".into()],
         };
         let text = show(&one, Output::new(false));
@@ -232,6 +240,13 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let weakest = Weakest::Limit;
+        let limited =
+            Prediction { predicted: Predicted { weakest, ..predicted() }, ..one };
+        assert_eq!(held_back(&limited), "--rate");
+        let held = held_back(&Prediction { copies_held_to: Some(512 << 10), ..limited });
+        let begins = "the limit on all copies, 512 KiB/s of this disk";
+        assert!(held.starts_with(begins), "{held}");
     }
 
     #[test]

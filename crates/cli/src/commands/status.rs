@@ -44,6 +44,7 @@ fn clients(connections: &Connections) -> String {
 fn hurt(one: &HurtDisk) -> String {
     let time = |micros: f64| Nanos((micros * 1e3) as u64).to_string();
     let takes = match one.response_us {
+        Some(micros) if one.recovers => format!("requests take {} again", time(micros)),
         Some(micros) => format!("requests take {}", time(micros)),
         None => "requests hang".into(),
     };
@@ -75,6 +76,20 @@ fn slower(one: &HurtDisk) -> String {
         _ => "slower than usual".into(),
     };
     format!("{}: {times}, since {}\n{}", one.disk, moment_ago(one.since), one.why)
+}
+
+/// A disk that is slowed on purpose: by how much, and by which policy.
+fn slowed(one: &HurtDisk) -> String {
+    let time = |micros: f64| Nanos((micros * 1e3) as u64).to_string();
+    let took = one.response_us.map_or("-".into(), time);
+    let usual =
+        one.usual_us.map_or(String::new(), |it| format!(", usually {}", time(it)));
+    format!(
+        "{}: requests take {took}{usual}, on purpose, since {}\n{}",
+        one.disk,
+        moment_ago(one.since),
+        one.why
+    )
 }
 
 fn show(status: &Status, output: Output) -> String {
@@ -115,6 +130,9 @@ fn show(status: &Status, output: Output) -> String {
     }
     for one in &status.slower {
         pairs.add("slower disk", slower(one));
+    }
+    for one in &status.slowed {
+        pairs.add("slowed disk", slowed(one));
     }
     if status.warnings.is_empty() {
         pairs.add("warnings", Cell::styled("none", Style::Good));

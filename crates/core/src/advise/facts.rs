@@ -47,6 +47,8 @@ pub struct Disk {
     pub way: Way,
     /// Whether it is in a class of which something is asked.
     pub governed: bool,
+    /// Whether it is being moved.
+    pub moving: bool,
 }
 
 /// Reads, or writes.

@@ -170,7 +170,7 @@ fn of_disk(facts: &Facts, at: usize) -> Vec<Finding> {
         found.push(Finding::Narrow { outstanding: disk.outstanding });
     }
     let seeks = !is_flash(&facts.datastores[disk.datastore]);
-    if nature.is_in_order() && seeks {
+    if nature.is_in_order() && seeks && !disk.moving {
         let breaks = |other: &Disk| Nature::of(other) == Nature::Random;
         found.extend(busiest(facts, at, breaks).map(|by| Finding::Broken { by }));
     }
@@ -193,7 +193,8 @@ fn ungoverned(facts: &Facts, at: usize, nature: Nature) -> Option<Finding> {
 fn of_its_move(facts: &Facts, at: usize) -> Vec<Finding> {
     let disk = &facts.disks[at];
     let (nature, in_order) = (Nature::of(disk), disk.in_order().unwrap_or_default());
-    if nature == Nature::Idle {
+    // How a disk is best moved is no advice while it moves.
+    if nature == Nature::Idle || disk.moving {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -4,7 +4,7 @@ use super::watch::{Hurt, STEP};
 use crate::Nanos;
 
 /// From this part of the response time on, the wait before the device is what matters.
-const QUEUE_MATTERS: f64 = 0.5;
+pub(super) const QUEUE_MATTERS: f64 = 0.5;
 /// Who does this part of a device's work is named.
 const MOST: f64 = 0.5;
 /// So long a request takes a device as long as the same again for its being one: a compromise

@@ -6,8 +6,12 @@
 //! it. One that still is after [`NOT_YET`], and hardly faster, was not helped yet, and is told
 //! of once more if it is later. Only the latest deed counts for a disk.
 //!
-//! A policy that was taken back is worth to be made again for a disk that it had helped, and for
-//! one whose requests take clearly longer since then.
+//! What was done at about the same time cannot be told apart: it counts together, and proves
+//! nothing of one alone.
+//!
+//! A limit that was taken back is worth to be made again for a disk that it had helped, and for
+//! one whose requests take clearly longer since then; but not if a tighter one holds now.
+//! A limit helps no disk that it slows.
 
 use super::remedy::WORTH;
 use super::watch::STEP;
@@ -20,6 +24,9 @@ const FORGOTTEN: Nanos = Nanos::from_secs(600);
 /// More deeds than people do in ten minutes.
 const DEEDS_MOST: usize = 64;
 
+/// Deeds within so long are at the same time: before two steps have ended, nobody can have seen
+/// what came of the first.
+const TOGETHER: Nanos = Nanos(2 * STEP.0);
 /// What has helped is remembered for so long: a shift. After that the load is another one.
 const PROVEN_FOR: Nanos = Nanos::from_secs(8 * 3600);
 /// More than a screen of disks; the oldest goes for a new one.
@@ -30,33 +37,53 @@ const PROVEN_MOST: usize = 64;
 pub struct Deed {
     /// In words: `policy 5 of class batch was made`.
     pub what: String,
-    /// The policy that it is about, if it is about one.
-    pub policy: Option<u64>,
-    /// The command that does it again, if the deed takes something back.
-    pub again: Option<String>,
-    /// The disks of the policy's class: a limit was theirs, and made them slower.
+    /// What it does.
+    pub kind: Kind,
+    /// The disks that the policy slows, if it limits somebody: those of its class.
     pub holds: Vec<DiskId>,
 }
 
-/// A policy that was better for a disk than none, and was taken back.
+/// What a deed does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It makes this policy.
+    Makes(u64),
+    /// It takes a policy back; a limit, if there is one, can be made again.
+    TakesBack(Option<Again>),
+    /// It is about a move.
+    Other,
+}
+
+/// A limit that can be made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The policy that it was.
+    pub policy: u64,
+    /// The class that it held.
+    pub class: String,
+    /// What it held the class to.
+    pub bytes_per_second: u64,
+    /// The command that makes it again.
+    pub command: String,
+}
+
+/// Limits that were better for a disk than none, and were taken back at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proven {
-    /// The policy.
-    pub policy: u64,
-    /// What its removal was called.
-    pub what: String,
-    /// The command that makes it again.
-    pub again: String,
-    /// How long ago it was taken back.
+    /// The limits: if there are several, nobody knows which it was.
+    pub limits: Vec<Again>,
+    /// How long ago they were taken back.
     pub ago: Nanos,
-    /// What requests of the disk took with it.
+    /// What requests of the disk took with them.
     pub took: Nanos,
 }
 
 /// What somebody has done, and the disks that it may help.
 #[derive(Clone, Debug)]
 struct Done {
-    deed: Deed,
+    /// One, or those of the same time.
+    deeds: Vec<Deed>,
+    /// When the first of them was done.
     at: Nanos,
     disks: Vec<Waits>,
 }
@@ -68,8 +95,8 @@ struct Helped {
     policy: u64,
     took: Nanos,
     at: Nanos,
-    /// When it was taken back, by what, and the command that makes it again.
-    undone: Option<(Nanos, String, String)>,
+    /// When it was taken back, and what makes it again.
+    undone: Option<(Nanos, Again)>,
 }
 
 /// A disk that waits to be helped.
@@ -130,12 +157,13 @@ impl Deeds {
     pub fn note(
         &mut self,
         now: Nanos,
-        deed: Deed,
+        deed: &Deed,
         ailing: impl IntoIterator<Item = (DiskId, Option<Nanos>)>,
     ) {
-        if let (Some(policy), Some(again)) = (deed.policy, &deed.again) {
-            for one in self.helped.iter_mut().filter(|one| one.policy == policy) {
-                one.undone = Some((now, deed.what.clone(), again.clone()));
+        if let Kind::TakesBack(Some(again)) = &deed.kind {
+            let of = self.helped.iter_mut();
+            for one in of.filter(|one| one.policy == again.policy) {
+                one.undone = Some((now, again.clone()));
             }
         }
         // What helps already keeps the credit for it.
@@ -143,19 +171,43 @@ impl Deeds {
             let of = self.done.iter().flat_map(|done| &done.disks);
             of.filter(|one| one.disk == disk).any(|one| helps(one.before, took))
         };
-        let ailing = ailing.into_iter().filter(|(disk, took)| !helped(*disk, *took));
+        let is_slowed = |disk: &DiskId| {
+            matches!(deed.kind, Kind::Makes(_)) && deed.holds.contains(disk)
+        };
+        let ailing = ailing
+            .into_iter()
+            .filter(|(disk, took)| !is_slowed(disk) && !helped(*disk, *took));
         let wait = |(disk, before)| Waits { disk, before, is_told: false };
-        let disks: Vec<Waits> = ailing.map(wait).collect();
-        if disks.is_empty() {
-            return;
-        }
-        let is_new = |one: &Waits| !disks.iter().any(|new| new.disk == one.disk);
-        self.done.iter_mut().for_each(|done| done.disks.retain(is_new));
+        let new: Vec<Waits> = ailing.map(wait).collect();
+        self.joined(now, deed, &new);
         self.tidy();
-        if self.done.len() == DEEDS_MOST {
-            self.done.remove(0);
+    }
+
+    /// Lets these disks wait for a deed: with what was done at the same time, or for it alone.
+    fn joined(&mut self, now: Nanos, deed: &Deed, new: &[Waits]) {
+        let is_new = |one: &Waits| new.iter().any(|new| new.disk == one.disk);
+        let mut alone = new.to_vec();
+        let mut together = Vec::new();
+        for done in &mut self.done {
+            let (moved, stay): (Vec<Waits>, _) = done.disks.drain(..).partition(is_new);
+            done.disks = stay;
+            if now.since(done.at) >= TOGETHER || moved.is_empty() {
+                continue;
+            }
+            alone.retain(|one| !moved.iter().any(|moved| moved.disk == one.disk));
+            let deeds = done.deeds.iter().chain([deed]).cloned().collect();
+            together.push(Done { deeds, at: done.at, disks: moved });
         }
-        self.done.push(Done { deed, at: now, disks });
+        let alone = Done { deeds: vec![deed.clone()], at: now, disks: alone };
+        for done in together.into_iter().chain([alone]) {
+            if done.disks.is_empty() {
+                continue;
+            }
+            if self.done.len() == DEEDS_MOST {
+                self.done.remove(0);
+            }
+            self.done.push(done);
+        }
     }
 
     /// One step that ended now. Says what is to be said.
@@ -164,7 +216,7 @@ impl Deeds {
         let mut proven = Vec::new();
         for done in &mut self.done {
             let ago = now.since(done.at);
-            let (deed, is_old) = (&done.deed, ago >= FORGOTTEN);
+            let (deeds, is_old) = (&done.deeds, ago >= FORGOTTEN);
             done.disks.retain_mut(|one| {
                 let State { ails, takes } = of(one.disk);
                 let helped = !ails && takes.is_some();
@@ -172,15 +224,17 @@ impl Deeds {
                 if helped || (in_vain && ago >= NOT_YET && !one.is_told) {
                     one.is_told = true;
                     let Waits { disk, before, .. } = *one;
-                    let what = deed.what.clone();
-                    let made = deed.policy.filter(|_| helped && deed.again.is_none());
-                    if let (Some(policy), Some(took)) = (made, takes) {
-                        let undone = None;
+                    let what = words(deeds);
+                    if let ([Deed { kind: Kind::Makes(policy), .. }], true, Some(took)) =
+                        (&deeds[..], helped, takes)
+                    {
+                        let (policy, undone) = (*policy, None);
                         proven.push(Helped { disk, policy, took, at: now, undone });
                     }
                     effects.push(Effect { what, ago, disk, before, now: takes, helped });
                 }
-                // A disk that asks for nothing was neither helped nor not.
+                // A disk that asks for nothing, or waits for a policy's sake, was neither
+                // helped nor not.
                 ails && !is_old
             });
         }
@@ -196,56 +250,74 @@ impl Deeds {
         effects
     }
 
-    /// The policy that was better for a disk than none, and was taken back last. Its requests
-    /// take `takes` now.
+    /// The limits that were better for a disk than none, and were taken back last, of those
+    /// that `would_hold`: tighter than what holds now. The disk's requests take `takes` now.
     pub fn taken_back(
         &self,
         now: Nanos,
         disk: DiskId,
         takes: Option<Nanos>,
+        would_hold: impl Fn(&Again) -> bool,
     ) -> Option<Proven> {
-        self.missed(now, disk, takes).or_else(|| self.proven(now, disk))
+        let missed = self.missed(now, disk, takes, &would_hold);
+        missed.or_else(|| self.proven(now, disk, &would_hold))
     }
 
-    /// A policy without which the disk is worse than with it, whether or not it was seen to
+    /// Limits without which the disk is worse than with them, whether or not they were seen to
     /// help.
-    fn missed(&self, now: Nanos, disk: DiskId, takes: Option<Nanos>) -> Option<Proven> {
+    fn missed(
+        &self,
+        now: Nanos,
+        disk: DiskId,
+        takes: Option<Nanos>,
+        would_hold: &impl Fn(&Again) -> bool,
+    ) -> Option<Proven> {
         self.done.iter().find_map(|done| {
-            let is_held = done.deed.holds.contains(&disk);
-            let one = done.disks.iter().find(|one| one.disk == disk && !is_held)?;
+            let one = done.disks.iter().find(|one| one.disk == disk)?;
+            let limit = |deed: &Deed| match &deed.kind {
+                Kind::TakesBack(Some(again)) if !deed.holds.contains(&disk) => {
+                    Some(again.clone())
+                }
+                _ => None,
+            };
+            let limits = done.deeds.iter().filter_map(limit).filter(would_hold);
             Some(Proven {
-                policy: done.deed.policy?,
-                what: done.deed.what.clone(),
-                again: done.deed.again.clone()?,
+                limits: Some(limits.collect::<Vec<_>>()).filter(|it| !it.is_empty())?,
                 ago: now.since(done.at),
                 took: one.before.filter(|_| harms(one.before, takes))?,
             })
         })
     }
 
-    fn proven(&self, now: Nanos, disk: DiskId) -> Option<Proven> {
+    fn proven(
+        &self,
+        now: Nanos,
+        disk: DiskId,
+        would_hold: &impl Fn(&Again) -> bool,
+    ) -> Option<Proven> {
         let of = self.helped.iter().filter(|one| one.disk == disk);
         let undone = of.filter_map(|one| Some((one, one.undone.as_ref()?)));
-        let (one, (at, what, again)) = undone.max_by_key(|(_, (at, ..))| *at)?;
-        Some(Proven {
-            policy: one.policy,
-            what: what.clone(),
-            again: again.clone(),
-            ago: now.since(*at),
-            took: one.took,
-        })
+        let undone = undone.filter(|(_, (_, again))| would_hold(again));
+        let (one, (at, again)) = undone.max_by_key(|(_, (at, _))| *at)?;
+        Some(Proven { limits: vec![again.clone()], ago: now.since(*at), took: one.took })
     }
 
     /// The last thing that was done and may help a disk, how long ago, and what its requests
     /// took then.
-    pub fn of(&self, now: Nanos, disk: DiskId) -> Option<(&str, Nanos, Option<Nanos>)> {
+    pub fn of(&self, now: Nanos, disk: DiskId) -> Option<(String, Nanos, Option<Nanos>)> {
         self.done.iter().find_map(|done| {
             let one = done.disks.iter().find(|one| one.disk == disk)?;
-            Some((done.deed.what.as_str(), now.since(done.at), one.before))
+            Some((words(&done.deeds), now.since(done.at), one.before))
         })
     }
 
     fn tidy(&mut self) {
         self.done.retain(|done| !done.disks.is_empty());
     }
+}
+
+/// What was done, in words.
+fn words(deeds: &[Deed]) -> String {
+    let each: Vec<&str> = deeds.iter().map(|deed| deed.what.as_str()).collect();
+    each.join(", and ")
 }

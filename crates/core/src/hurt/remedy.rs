@@ -23,7 +23,7 @@ const ALIKE: f64 = 0.1;
 const CLEARLY: f64 = 0.2;
 /// Advice that is found no more stands for so long: a cause, and with it what would help, may
 /// be out of sight for some steps.
-const STANDS: Nanos = Nanos::from_secs(60);
+pub(super) const STANDS: Nanos = Nanos::from_secs(60);
 /// A datastore that is full within a day takes no disk: it is moved away again tomorrow.
 const FULL_SOON: Nanos = Nanos::from_secs(24 * 3600);
 

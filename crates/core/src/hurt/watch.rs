@@ -1,5 +1,6 @@
 //! One disk, step by step: whether it is hurt, and whether it has a load.
 
+use super::held::{Did, HELD_STEPS, Held, Slowed, Slowings};
 use super::slower::{Slower, Slowing};
 use super::usual::{Compared, REQUESTS_LEAST, Usual};
 use crate::Nanos;
@@ -42,8 +43,8 @@ pub enum Turn {
         lasted: Nanos,
         /// The worst step's mean; nothing if its requests hung.
         worst: Option<Nanos>,
-        /// Whether that is since it asks for hardly anything any more.
-        quiet: bool,
+        /// Why.
+        end: End,
     },
     /// A load begins.
     Began {
@@ -57,6 +58,17 @@ pub enum Turn {
     },
 }
 
+/// Why a disk is hurt no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its requests take what they should.
+    Well,
+    /// It asks for hardly anything any more.
+    Quiet,
+    /// It waits for a policy's sake, and only for that.
+    OnPurpose,
+}
+
 /// How a disk is hurt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hurt {
@@ -68,6 +80,8 @@ pub struct Hurt {
     pub usual: Option<Nanos>,
     /// What was promised, if it is missed.
     pub promised: Option<Nanos>,
+    /// Whether its requests take what they should again: it is hurt until that has lasted.
+    pub recovers: bool,
 }
 
 /// A disk that is watched.
@@ -75,6 +89,9 @@ pub struct Hurt {
 pub struct Watch {
     usual: Usual,
     slowing: Slowing,
+    slowings: Slowings,
+    /// What was promised in the last step.
+    promised: Option<Nanos>,
     hurt: Option<Hurt>,
     worst: Option<Nanos>,
     /// Steps in a row that speak against the state: slow ones, or others if it is hurt.
@@ -94,23 +111,29 @@ enum Step {
     Well(Nanos),
     /// Too few requests to tell.
     Quiet,
+    /// A policy makes them wait: they take so long.
+    OnPurpose(Option<Nanos>),
 }
 
 impl Watch {
-    /// One step that ended now, with what is promised to the mean of its requests. Says what
-    /// has changed, if anything has.
-    pub fn step(
-        &mut self,
-        now: Nanos,
-        did: &Summary,
-        promised: Option<Nanos>,
-    ) -> [Option<Turn>; 2] {
-        let compared = self.usual.compare(did);
-        let step = Watch::judge(now, did, compared, promised);
+    /// One step that ended now. Says what has changed, if anything has.
+    pub fn step(&mut self, now: Nanos, did: &Did) -> [Option<Turn>; 2] {
+        // A promise holds from the first step on that is wholly after it was made.
+        let before = std::mem::replace(&mut self.promised, did.promised);
+        let did = Did { promised: did.promised.filter(|_| before.is_some()), ..*did };
+        let compared = self.usual.compare(&did.of_device());
+        let felt = self.usual.compare(&did.summary);
+        self.slowings.step(now, &did, felt.map(|it| it.usual));
+        let step = Watch::judge(now, &did, compared);
         let slower = self.slowing.step(now, compared);
-        let slow = slower || matches!(step, Step::Slow(_));
-        self.usual.learn(now, did, if slow { SLOW_WEIGHT } else { 1.0 });
-        [self.turn(now, step), self.load(now, did)]
+        let turn = self.turn(now, step);
+        let slow = slower || self.hurt.is_some() || matches!(step, Step::Slow(_));
+        // What is missed of a promise hurts whatever is usual: so it need not become usual.
+        let missed = self.hurt.is_some_and(|hurt| hurt.promised.is_some());
+        if did.is_usual() && !(missed && compared.is_some()) {
+            self.usual.learn(now, &did.summary, if slow { SLOW_WEIGHT } else { 1.0 });
+        }
+        [turn, self.load(now, &did.summary)]
     }
 
     /// A disk of which it was learned before what is usual.
@@ -118,9 +141,15 @@ impl Watch {
         Watch { usual, ..Watch::default() }
     }
 
-    /// How much slower than usual it is, if it is, and not hurt.
+    /// How much slower than usual it is, if it is, and neither hurt nor slowed on purpose.
     pub fn slower(&self) -> Option<Slower> {
-        self.slowing.slower().filter(|_| self.hurt.is_none())
+        let else_told = self.hurt.is_some() || self.slowings.slowed().is_some();
+        self.slowing.slower().filter(|_| !else_told)
+    }
+
+    /// How it is slowed on purpose, if it is, and not hurt.
+    pub fn slowed(&self) -> Option<Slowed> {
+        self.slowings.slowed().filter(|_| self.hurt.is_none())
     }
 
     /// Since when it has a load, if it has one.
@@ -138,35 +167,55 @@ impl Watch {
         &self.usual
     }
 
-    fn judge(
-        now: Nanos,
-        did: &Summary,
-        compared: Option<Compared>,
-        promised: Option<Nanos>,
-    ) -> Step {
+    fn judge(now: Nanos, did: &Did, compared: Option<Compared>) -> Step {
         let since = Nanos(now.0.saturating_sub(STEP.0));
-        let hurt =
-            |took, usual, promised| Hurt { since, took: Some(took), usual, promised };
-        let count = did.read.operations + did.write.operations;
+        let hurt = |took, usual, promised| Hurt {
+            since,
+            took,
+            usual,
+            promised,
+            recovers: false,
+        };
+        let Summary { read, write, in_flight, .. } = &did.summary;
+        let count = read.operations + write.operations;
         if count == 0 {
-            let hangs = Hurt { since, took: None, usual: None, promised: None };
-            return if did.in_flight > 0 { Step::Slow(hangs) } else { Step::Quiet };
+            let hangs = hurt(None, None, None);
+            return if *in_flight > 0 { Step::Slow(hangs) } else { Step::Quiet };
         }
-        let mean = Nanos((did.outstanding() * 1e9 / did.iops()) as u64);
-        let missed = promised.filter(|most| mean > *most);
+        let felt = did.mean();
+        // A limit of its own keeps no promise, and breaks none.
+        let counts = match did.held {
+            Some(Held::Limit) => Did { summary: did.of_device(), ..*did }.mean(),
+            _ => felt,
+        };
+        let missed = did.promised.filter(|most| counts.is_some_and(|mean| mean > *most));
+        // With the wait, as its client has it.
+        let took = |device: Nanos| match did.held {
+            None => Some(device),
+            Some(_) => felt,
+        };
         match compared {
-            Some(Compared { took, usual }) if above(took, usual, RISEN, RISEN_BY) => {
-                Step::Slow(hurt(took, Some(usual), missed))
+            Some(Compared { took: device, usual })
+                if above(device, usual, RISEN, RISEN_BY) =>
+            {
+                Step::Slow(hurt(took(device), Some(usual), missed))
             }
             compared if missed.is_some() => {
-                Step::Slow(hurt(mean, compared.map(|it| it.usual), missed))
+                Step::Slow(hurt(felt, compared.map(|it| it.usual), missed))
             }
-            Some(Compared { took, usual }) if above(took, usual, FALLEN, FALLEN_BY) => {
-                Step::Between(hurt(took, Some(usual), None))
+            _ if did.is_slowed() => Step::OnPurpose(felt),
+            Some(Compared { took: device, usual })
+                if above(device, usual, FALLEN, FALLEN_BY) =>
+            {
+                Step::Between(hurt(took(device), Some(usual), None))
             }
-            Some(Compared { took, .. }) => Step::Well(took),
+            Some(Compared { took: device, .. }) => {
+                Step::Well(took(device).unwrap_or(device))
+            }
             // Nothing is promised any more, and what is usual is not known yet.
-            None if promised.is_some() || count >= REQUESTS_LEAST => Step::Well(mean),
+            None if did.promised.is_some() || count >= REQUESTS_LEAST => {
+                Step::Well(felt.unwrap_or_default())
+            }
             None => Step::Quiet,
         }
     }
@@ -187,29 +236,30 @@ impl Watch {
             (self.hurt, self.worst, self.against) = (Some(hurt), hurt.took, 0);
             return Some(Turn::Rose(hurt));
         };
-        let (well, quiet) = match step {
+        let end = match step {
             Step::Slow(now) | Step::Between(now) => {
                 self.worst = self.worst.max(now.took);
                 *hurt = Hurt { since: hurt.since, ..now };
-                (false, false)
+                None
             }
             // It may come back, but what is said of it is what it takes now.
             Step::Well(took) => {
-                (hurt.took, hurt.promised) = (Some(took), None);
-                (true, false)
+                (hurt.took, hurt.promised, hurt.recovers) = (Some(took), None, true);
+                Some((End::Well, WELL_STEPS))
             }
-            Step::Quiet => (true, true),
+            // A pause of the application is no recovery.
+            Step::Quiet => Some((End::Quiet, QUIET_STEPS)),
+            Step::OnPurpose(took) => {
+                (hurt.took, hurt.promised, hurt.recovers) = (took, None, false);
+                Some((End::OnPurpose, HELD_STEPS))
+            }
         };
-        self.against = if well { self.against + 1 } else { 0 };
-        // A pause of the application is no recovery.
-        let needed = if quiet { QUIET_STEPS } else { WELL_STEPS };
-        if self.against < needed {
-            return None;
-        }
+        self.against = if end.is_some() { self.against + 1 } else { 0 };
+        let (end, _) = end.filter(|(_, needed)| self.against >= *needed)?;
         let well_for = u64::from(self.against) * STEP.0;
         let lasted = Nanos(now.since(hurt.since).0.saturating_sub(well_for));
         (self.hurt, self.against) = (None, 0);
-        Some(Turn::Fell { lasted, worst: self.worst.take(), quiet })
+        Some(Turn::Fell { lasted, worst: self.worst.take(), end })
     }
 
     fn load(&mut self, now: Nanos, did: &Summary) -> Option<Turn> {

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::budget::Budget;
+use super::held::{Did, Slowed};
 use super::slower::Slower;
 use super::usual::{KeptUsual, Usual};
 use super::watch::{Hurt, Turn, Watch};
-use crate::measure::Summary;
 use crate::{DiskId, Nanos};
 
 /// A disk has so many turns at once, ...
@@ -68,23 +68,19 @@ impl Default for One {
 }
 
 impl Watches {
-    /// One step that ended now: all disks that are served, what each did, and what is promised
-    /// to the mean of its requests. Says what is to be said. Of a disk that is not served it
+    /// One step that ended now: all disks that are served, and what each did. Says what is to be
+    /// said. Of a disk that is not served it
     /// stays known what is usual.
-    pub fn step(
-        &mut self,
-        now: Nanos,
-        disks: &[(DiskId, Summary, Option<Nanos>)],
-    ) -> Vec<Said> {
+    pub fn step(&mut self, now: Nanos, disks: &[(DiskId, Did)]) -> Vec<Said> {
         let born = *self.born.get_or_insert(now);
         let is_new = now.since(born) < COMES_BACK;
-        let there: BTreeSet<DiskId> = disks.iter().map(|(disk, ..)| *disk).collect();
+        let there: BTreeSet<DiskId> = disks.iter().map(|(disk, _)| *disk).collect();
         let away = self.disks.iter_mut().filter(|(disk, _)| !there.contains(disk));
         away.for_each(|(_, one)| one.rests());
         let mut said = Vec::new();
-        for (disk, did, promised) in disks {
+        for (disk, did) in disks {
             let one = self.disks.entry(*disk).or_default();
-            for turn in one.watch.step(now, did, *promised).into_iter().flatten() {
+            for turn in one.watch.step(now, did).into_iter().flatten() {
                 let comes_back = is_new && matches!(turn, Turn::Began { .. });
                 if !comes_back && one.may_say(now, &turn, &mut self.budget) {
                     let unsaid = std::mem::take(&mut one.unsaid);
@@ -113,6 +109,14 @@ impl Watches {
         let slower = |(disk, one): (&DiskId, &One)| Some((*disk, one.watch.slower()?));
         let mut all: Vec<_> = self.disks.iter().filter_map(slower).collect();
         all.sort_by_key(|(_, slower)| slower.since);
+        all
+    }
+
+    /// The disks that are slowed on purpose and not hurt, the longest first.
+    pub fn slowed(&self) -> Vec<(DiskId, Slowed)> {
+        let slowed = |(disk, one): (&DiskId, &One)| Some((*disk, one.watch.slowed()?));
+        let mut all: Vec<_> = self.disks.iter().filter_map(slowed).collect();
+        all.sort_by_key(|(_, slowed)| slowed.since);
         all
     }
 

@@ -6,7 +6,8 @@
 //! the tags and places of its `pool`; the `window` says how many places there are, fewer
 //! where there is a `shortage`; how far what is reserved is `attained`. What those under
 //! way at one datastore may hold of the memory is its `portion`. What people ask
-//! for a class, and what that comes to in each second of the week, is `policy`.
+//! for a class, and what that comes to in each second of the week, is `policy`; which of
+//! several limits binds follows from how far each is `used`.
 
 mod askers;
 mod attained;
@@ -25,6 +26,7 @@ mod shortage;
 mod slots;
 mod terms;
 mod trial;
+mod used;
 mod window;
 
 pub use attained::{Attained, Attainment};
@@ -37,4 +39,5 @@ pub use reserved::Reserved;
 pub use scheduler::{FlowId, Permit, Scheduler};
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
+pub use used::tightest;
 pub use window::{WindowControl, threshold};

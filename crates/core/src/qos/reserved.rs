@@ -2,11 +2,8 @@
 
 use super::class::ClassId;
 use super::terms::{Rate, Terms};
+use super::used::AT_LIMIT;
 use crate::measure::Window;
-
-/// Who does this part of what a limit allows is held back by the limit: a start is lost now
-/// and then.
-const AT_LIMIT: f64 = 0.9;
 
 /// What a class that has a reservation did in a period.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sterna_api::{HurtDisk, Result};
-use sterna_core::hurt::{Deeds, Hurt, STEP, Said, Slower, Turn, Watches};
-use sterna_core::measure::Summary;
+use sterna_core::hurt::{
+    Deeds, Did, End, Held, Hurt, STEP, Said, Slowed, Slower, Turn, Watches,
+};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::Task;
@@ -55,6 +56,8 @@ pub struct FoundHurt {
     pub count_slower: u64,
     /// The slowest of them.
     pub slower: Vec<HurtDisk>,
+    /// Those that are slowed on purpose, the slowest of them.
+    pub slowed: Vec<HurtDisk>,
 }
 
 impl Default for Lookout {
@@ -88,31 +91,40 @@ impl Planner {
         let (snapshot, moment) = (self.levels.snapshot(), Local::now().moment());
         let served = |disk: &&DiskRecord| self.storage.problem_of(disk.id).is_none();
         let served: Vec<&DiskRecord> = disks.iter().filter(served).collect();
-        let did: Vec<_> = {
-            let look = self.storage.samples.look(STEP);
-            let did = |disk: &DiskRecord| {
-                let class = snapshot.class_of(disk.id);
-                let promised = class.and_then(|class| class.promised_response(moment));
-                let did = look.disk(disk.id);
-                // Whoever limits a class wants its disks to wait: that hurts nobody.
-                let limited = class.is_some_and(|class| !class.limit(moment).is_none());
-                (disk.id, if limited { did.at_device() } else { did }, promised)
+        let asked = |disk: &DiskRecord| {
+            let class = snapshot.class_of(disk.id);
+            let promised = class.and_then(|class| class.promised_response(moment));
+            let limited = class.is_some_and(|class| !class.limit(moment).is_none());
+            let held = match self.levels.view_held_disk(&snapshot, disk.id) {
+                _ if limited => Some(Held::Limit),
+                Some(_) => Some(Held::Target),
+                None => None,
             };
-            served.into_iter().map(did).collect()
+            (disk.id, Did { promised, held, ..Did::default() })
         };
-        let (said, hurt, slower) = {
+        let mut did: Vec<_> = served.into_iter().map(asked).collect();
+        let look = self.storage.samples.look(STEP);
+        did.iter_mut().for_each(|(disk, did)| did.summary = look.disk(*disk));
+        drop(look);
+        let (said, hurt, slower, slowed) = {
             let mut watches = lock(&self.hurt.watches);
             watches.forget_others(&disks.iter().map(|disk| disk.id).collect());
             let said = watches.step(now, &did);
-            (said, watches.hurt(), watches.slower())
+            (said, watches.hurt(), watches.slower(), watches.slowed())
         };
         let slower: Vec<_> =
             slower.iter().map(|(disk, one)| (*disk, as_hurt(one))).collect();
-        let effects = self.effects(now, &did, &hurt, &slower);
+        let slowed: Vec<_> =
+            slowed.iter().map(|(disk, one)| (*disk, held_as_hurt(one))).collect();
+        let held: HashSet<DiskId> = slowed.iter().map(|(disk, _)| *disk).collect();
+        let effects = self.effects(now, &did, [&hurt, &slower], &held);
         let ailing: HashSet<DiskId> =
             hurt.iter().chain(&slower).map(|(disk, _)| *disk).collect();
         lock(&self.hurt.remedies).forget_others(|disk| ailing.contains(&disk));
-        if said.is_empty() && effects.is_empty() && hurt.len() + slower.len() == 0 {
+        if said.is_empty()
+            && effects.is_empty()
+            && hurt.len() + slower.len() + slowed.len() == 0
+        {
             *lock(&self.hurt.found) = FoundHurt::default();
             return Ok(());
         }
@@ -129,10 +141,14 @@ impl Planner {
         let tell = |mut these: Vec<(DiskId, Hurt)>| -> Vec<HurtDisk> {
             these.sort_by(|(_, a), (_, b)| badness(b).total_cmp(&badness(a)));
             let worst = these.iter().take(TOLD_MOST);
-            worst.filter_map(|(disk, hurt)| self.told(&scene, *disk, hurt)).collect()
+            let told = |(disk, hurt): &(DiskId, Hurt)| match held.contains(disk) {
+                true => self.told_slowed(&scene, *disk, hurt),
+                false => self.told(&scene, *disk, hurt),
+            };
+            worst.filter_map(told).collect()
         };
-        let (hurt, slower) = (tell(hurt), tell(slower));
-        *lock(&self.hurt.found) = FoundHurt { count, hurt, count_slower, slower };
+        let (hurt, slower, slowed) = (tell(hurt), tell(slower), tell(slowed));
+        *lock(&self.hurt.found) = FoundHurt { count, hurt, count_slower, slower, slowed };
         Ok(())
     }
 
@@ -151,10 +167,11 @@ impl Planner {
                     self.told(scene, said.disk, hurt).map_or(String::new(), |it| it.why);
                 tracing::info!(disk, "{what}. {why}{before}");
             }
-            Turn::Fell { lasted, quiet, .. } => {
-                let how = match quiet {
-                    true => "the disk asks for hardly anything now",
-                    false => "requests are as quick as they should be again",
+            Turn::Fell { lasted, end, .. } => {
+                let how = match end {
+                    End::Quiet => "the disk asks for hardly anything now",
+                    End::Well => "requests are as quick as they should be again",
+                    End::OnPurpose => "a policy slows the disk on purpose now",
                 };
                 let worst = words::worst(&said.turn);
                 let lasted = words::span(*lasted);
@@ -193,11 +210,12 @@ fn badness(hurt: &Hurt) -> f64 {
 /// A disk that is slower than usual, as one that is hurt by that alone.
 fn as_hurt(one: &Slower) -> Hurt {
     let Slower { since, took, usual } = *one;
-    Hurt { since, took: Some(took), usual: Some(usual), promised: None }
+    let (took, usual) = (Some(took), Some(usual));
+    Hurt { since, took, usual, promised: None, recovers: false }
 }
 
-/// What the requests of a step took on average; nothing without any.
-fn mean(did: &Summary) -> Option<Nanos> {
-    let iops = did.iops();
-    (iops > 0.0).then(|| Nanos((did.outstanding() * 1e9 / iops) as u64))
+/// A disk that is slowed on purpose, in the same form.
+fn held_as_hurt(one: &Slowed) -> Hurt {
+    let Slowed { since, took, usual } = *one;
+    Hurt { since, took: Some(took), usual, promised: None, recovers: false }
 }

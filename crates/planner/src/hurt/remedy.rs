@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use sterna_api::{AskStorageDrs, HurtHelp, RecommendedMove, StorageDrsSettings};
 use sterna_core::hurt::{
-    Cause, Choice, Destination, Given, Help, Hurt, Neighbour, Offer, STEP, Shared,
-    choose, help,
+    Again, Cause, Choice, Destination, Given, Help, Hurt, Neighbour, Offer, STEP, Shared,
+    SteadyLimit, choose, help, help_at,
 };
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::{DiskId, Nanos};
@@ -41,8 +41,8 @@ pub(super) struct Case<'a> {
 /// A way to help a disk.
 #[derive(Clone, Debug, PartialEq)]
 enum Way {
-    /// This policy again.
-    Again(u64),
+    /// These policies again.
+    Again(Vec<u64>),
     /// A limit on this disk.
     Limit(DiskId),
     /// A disk to a datastore.
@@ -53,14 +53,25 @@ enum Way {
 #[derive(Debug, Default)]
 pub(super) struct Remedies {
     given: HashMap<DiskId, (Given<Way>, HurtHelp)>,
+    /// To what each class is to be held, or each disk in none: the same for all whom it hurts.
+    limits: HashMap<String, SteadyLimit>,
     /// The move away from each datastore, if there is one.
     moves: HashMap<String, (Instant, Option<RecommendedMove>)>,
 }
 
 impl Remedies {
+    /// Forgets all advice: a policy was made or removed, and what was said may be done by that.
+    pub(super) fn forget(&mut self) {
+        self.given.clear();
+        self.limits.clear();
+    }
+
     /// Forgets what was said of disks that do not ail any more.
     pub(super) fn forget_others(&mut self, ailing: impl Fn(DiskId) -> bool) {
         self.given.retain(|disk, _| ailing(*disk));
+        if self.given.is_empty() {
+            self.limits.clear();
+        }
         self.moves.retain(|_, (at, _)| at.elapsed() < RECOMMENDED_STILL);
     }
 }
@@ -69,6 +80,9 @@ impl Planner {
     /// What would help.
     pub(super) fn help(&self, case: &Case<'_>) -> HurtHelp {
         let Case { disk, hurt, found, around, .. } = case;
+        if hurt.recovers {
+            return words::help_recovers();
+        }
         if let Cause::Hangs | Cause::Queued { .. } | Cause::Copies { .. } = found {
             return words::help_without(found, around);
         }
@@ -77,17 +91,28 @@ impl Planner {
         let took = hurt.took.unwrap_or_default().0.max(1) as f64;
         let now = self.hurt.now();
         // What does less harm comes first: a policy is taken back at once.
-        if let Some(proven) = lock(&self.hurt.deeds).taken_back(now, *disk, hurt.took) {
-            let way = Way::Again(proven.policy);
+        let would_hold = |again: &Again| {
+            let most = self.levels.most_bytes(&again.class);
+            most.is_none_or(|most| again.bytes_per_second < most)
+        };
+        let deeds = lock(&self.hurt.deeds);
+        let proven = deeds.taken_back(now, *disk, hurt.took, would_hold);
+        drop(deeds);
+        if let Some(proven) = proven {
+            let way = Way::Again(proven.limits.iter().map(|one| one.policy).collect());
             offers.push(Offer { way, left: proven.took.0 as f64 / took });
-            texts.push(words::help_again(hurt, proven));
+            texts.push(words::help_again(proven));
         }
         if let (Some(neighbour), Help::Limit { then, .. }) = (case.neighbour, limit) {
             let left = then.0 as f64 / took;
             offers.push(Offer { way: Way::Limit(neighbour), left });
             texts.push(words::help_by_limit(hurt, limit, around));
         }
-        if let Some(one) = self.would_move(around, case.device)
+        // A disk that is moving already cannot be moved.
+        let moves = |one: &RecommendedMove| {
+            around.copies.iter().any(|(_, disk)| *disk == one.disk)
+        };
+        if let Some(one) = self.would_move(around, case.device).filter(|it| !moves(it))
             && let Some([before, then]) = words::brings(&one, &around.disk)
         {
             let left = then.0 as f64 / before.0.max(1) as f64;
@@ -118,7 +143,30 @@ impl Planner {
         let service = case.device.service.unwrap_or_default();
         let line = self.storage.samples.device(&case.around.datastore);
         let line = line.unwrap_or(LqFit::TooFew { points: 0 });
-        help(case.hurt, case.shared, Neighbour { at, service }, &line)
+        let neighbour = Neighbour { at, service };
+        let found = help(case.hurt, case.shared, neighbour, &line);
+        let (Help::Limit { bytes_per_second, .. }
+        | Help::Unforeseen { bytes_per_second }) = found
+        else {
+            return found;
+        };
+        let Some((name, class)) = &case.around.neighbour else { return found };
+        // A neighbour of the same class leaves it for the limit.
+        let others =
+            class.as_ref().filter(|class| case.around.class.as_ref() != Some(class));
+        let steady = {
+            let limits = &mut lock(&self.hurt.remedies).limits;
+            let of = others.unwrap_or(name);
+            let before = limits.get(of).copied();
+            let steady = SteadyLimit::next(self.hurt.now(), bytes_per_second, before);
+            limits.insert(of.clone(), steady);
+            steady.bytes_per_second
+        };
+        let most = others.and_then(|class| self.levels.most_bytes(class));
+        if most.is_some_and(|most| steady >= most as f64) {
+            return Help::InVain;
+        }
+        help_at(case.hurt, case.shared, neighbour, &line, steady)
     }
 
     /// The first move away from a datastore that Storage DRS would recommend if the bound for

@@ -7,7 +7,9 @@ use sterna_core::DiskId;
 use sterna_core::Nanos;
 use sterna_core::hurt::{Cause, Hurt, Share, Shared, Watch, cause};
 use sterna_core::measure::Summary;
+use sterna_core::qos::Rate;
 use sterna_os::{Local, lock};
+use sterna_service_levels::PolicySnapshot;
 use sterna_state::DiskRecord;
 
 use super::remedy::Case;
@@ -16,7 +18,7 @@ use super::words::{self, Around};
 use crate::Planner;
 
 /// Who does how much is seen over so long: a second is chance.
-const SHARES_OF: Nanos = Nanos::from_secs(30);
+pub(super) const SHARES_OF: Nanos = Nanos::from_secs(30);
 
 /// All disks, with what they did lately.
 pub(super) struct HurtScene<'a> {
@@ -89,8 +91,32 @@ impl Planner {
         hurt: &Hurt,
     ) -> Option<HurtDisk> {
         let record = scene.disk(disk)?;
+        let (shared, ..) = scene.shared(record);
+        self.tell(scene, record, hurt, cause(hurt, &shared))
+    }
+
+    /// A disk that is slowed on purpose, in the same form: its wait is what matters.
+    pub(super) fn told_slowed(
+        &self,
+        scene: &HurtScene<'_>,
+        disk: DiskId,
+        slowed: &Hurt,
+    ) -> Option<HurtDisk> {
+        let record = scene.disk(disk)?;
+        let (Shared { queued: part, .. }, ..) = scene.shared(record);
+        let told = self.tell(scene, record, slowed, Cause::Queued { part })?;
+        Some(HurtDisk { help: words::help_slowed(told.help), ..told })
+    }
+
+    fn tell(
+        &self,
+        scene: &HurtScene<'_>,
+        record: &DiskRecord,
+        hurt: &Hurt,
+        found: Cause,
+    ) -> Option<HurtDisk> {
         let (shared, others, device) = scene.shared(record);
-        let found = cause(hurt, &shared);
+        let disk = record.id;
         let neighbour = match found {
             Cause::Neighbour { at, .. } => Some(others[at]),
             _ => None,
@@ -118,6 +144,7 @@ impl Planner {
             promised_us: hurt.promised.map(micros),
             by,
             neighbour: neighbour.map(|one| one.name.clone()),
+            recovers: hurt.recovers,
             why: words::why(&found, &around),
             help: self.help(&Case {
                 disk,
@@ -130,7 +157,7 @@ impl Planner {
             }),
             tried: lock(&self.hurt.deeds)
                 .of(self.hurt.now(), disk)
-                .map(|(what, ago, before)| tried::not_yet(what, ago, before, hurt.took)),
+                .map(|(what, ago, before)| tried::not_yet(&what, ago, before, hurt.took)),
         })
     }
 
@@ -153,7 +180,7 @@ impl Planner {
         neighbour: Option<&DiskRecord>,
         moves: &[Migration],
     ) -> Around {
-        let (snapshot, now) = (self.levels.snapshot(), Local::now().moment());
+        let snapshot = self.levels.snapshot();
         let class = |disk: &DiskRecord| {
             snapshot.class_of(disk.id).map(|entry| entry.record.name.clone())
         };
@@ -163,17 +190,24 @@ impl Planner {
             disk: disk.name.clone(),
             datastore: disk.datastore.clone(),
             class: class(disk),
-            limited: snapshot
-                .class_of(disk.id)
-                .is_some_and(|entry| !entry.limit(now).is_none()),
+            binds: self.levels.bound_of_disk(&snapshot, disk.id),
             is_ruled: snapshot.entries().any(|entry| !entry.is_built_in())
                 || self.levels.list_policies().is_ok_and(|all| !all.is_empty()),
-            held: self.levels.view_held_disk(&snapshot, disk.id),
             neighbour: neighbour.map(|one| (one.name.clone(), class(one))),
+            reserved: neighbour.and_then(|one| self.reserved(&snapshot, one.id)),
             has_rivals: false,
             later: None,
             copies: copies.map(|one| (one.id, one.disk.clone())).collect(),
             datastores: self.storage.all_handles().len(),
         }
+    }
+
+    /// What is reserved for the class of a disk, and how many bytes per second that is with
+    /// requests as long as now.
+    fn reserved(&self, snapshot: &PolicySnapshot, disk: DiskId) -> Option<(Rate, f64)> {
+        let entry = snapshot.class_of(disk)?;
+        let rate = entry.reserved(Local::now().moment())?;
+        let did = self.storage.samples.look(SHARES_OF).class(entry.record.id);
+        Some((rate, rate.in_bytes(&did)?))
     }
 }

@@ -3,27 +3,36 @@
 use std::collections::{HashMap, HashSet};
 
 use sterna_api::Policy;
-use sterna_core::hurt::{Deed, Effect, Hurt, State, harms, helps};
-use sterna_core::measure::Summary;
+use sterna_core::hurt::{Deed, Did, Effect, Hurt, Kind, STEP, State, harms, helps};
+use sterna_core::qos::policy::Aim;
+use sterna_core::qos::{ClassId, Goal};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::lock;
 
+use super::as_hurt;
+use super::scene::SHARES_OF;
 use super::words::{self, span, time};
-use super::{as_hurt, mean};
 use crate::Planner;
-
-/// What each disk did in the last step, and what is promised to it.
-type Did = [(DiskId, Summary, Option<Nanos>)];
 
 impl Planner {
     /// Somebody made a policy, or removed it.
     pub fn tried_policy(&self, policy: &Policy, removed: bool) {
+        lock(&self.hurt.remedies).forget();
         let class = policy.class.as_str();
         let done = if removed { "removed" } else { "made" };
         let snapshot = self.levels.snapshot();
         let Ok(disks) = self.storage.store.disks() else { return };
-        let mut built_in = snapshot.entries().filter(|entry| entry.is_built_in());
-        let is_built_in = built_in.any(|entry| entry.record.name == class);
+        let mut entries = snapshot.entries();
+        let Some(entry) = entries.find(|entry| entry.record.name == class) else {
+            return;
+        };
+        let (id, is_built_in) = (entry.record.id, entry.is_built_in());
+        let Ok(aim) = Aim::try_from(policy.aim) else { return };
+        if let Aim::Limit(limit) = aim
+            && !self.binds(id, &limit)
+        {
+            return;
+        }
         // Copies are everywhere.
         let its = |disk: DiskId| {
             let entry = snapshot.class_of(disk);
@@ -32,26 +41,37 @@ impl Planner {
         let there: Vec<_> = disks.iter().filter(|disk| its(disk.id)).collect();
         let deed = Deed {
             what: format!("policy {} of class {class} was {done}", policy.id),
-            policy: Some(policy.id),
-            again: removed.then(|| words::make_again(policy)).flatten(),
-            holds: match is_built_in {
-                true => Vec::new(),
-                false => there.iter().map(|disk| disk.id).collect(),
+            kind: match removed {
+                true => Kind::TakesBack(words::make_again(policy)),
+                false => Kind::Makes(policy.id),
+            },
+            holds: match aim {
+                Aim::Limit(_) | Aim::Depth(_) if !is_built_in => {
+                    there.iter().map(|disk| disk.id).collect()
+                }
+                _ => Vec::new(),
             },
         };
         let datastores: HashSet<&str> =
             there.iter().map(|disk| disk.datastore.as_str()).collect();
-        self.tried(&datastores, deed);
+        self.tried(&datastores, &deed);
     }
 
     /// Somebody did something about a move: `move 7 of disk db was paused`.
     pub fn tried_move(&self, ends: [&str; 2], what: String) {
-        let deed = Deed { what, policy: None, again: None, holds: Vec::new() };
-        self.tried(&HashSet::from(ends), deed);
+        let deed = Deed { what, kind: Kind::Other, holds: Vec::new() };
+        self.tried(&HashSet::from(ends), &deed);
+    }
+
+    /// Whether a limit holds a class back, or would: one that the class does not reach neither
+    /// helps nor harms anybody.
+    fn binds(&self, class: ClassId, limit: &Goal) -> bool {
+        let did = |span| self.storage.samples.look(span).class(class);
+        limit.binds(&did(STEP)) || limit.binds(&did(SHARES_OF))
     }
 
     /// Something was done that may help the disks of these datastores.
-    fn tried(&self, datastores: &HashSet<&str>, deed: Deed) {
+    fn tried(&self, datastores: &HashSet<&str>, deed: &Deed) {
         let Ok(disks) = self.storage.store.disks() else { return };
         let is_there = |id: DiskId| {
             let disk = disks.iter().find(|disk| disk.id == id);
@@ -71,14 +91,16 @@ impl Planner {
     pub(super) fn effects(
         &self,
         now: Nanos,
-        did: &Did,
-        hurt: &[(DiskId, Hurt)],
-        slower: &[(DiskId, Hurt)],
+        did: &[(DiskId, Did)],
+        ailing: [&[(DiskId, Hurt)]; 2],
+        slowed: &HashSet<DiskId>,
     ) -> Vec<Effect> {
         let ailing: HashSet<DiskId> =
-            hurt.iter().chain(slower).map(|(disk, _)| *disk).collect();
+            ailing.into_iter().flatten().map(|(disk, _)| *disk).collect();
+        // What a policy makes wait was not helped, whatever the device takes.
+        let free = did.iter().filter(|(disk, _)| !slowed.contains(disk));
         let takes: HashMap<DiskId, Nanos> =
-            did.iter().filter_map(|(disk, did, _)| Some((*disk, mean(did)?))).collect();
+            free.filter_map(|(disk, did)| Some((*disk, did.mean()?))).collect();
         lock(&self.hurt.deeds).step(now, |disk| State {
             ails: ailing.contains(&disk),
             takes: takes.get(&disk).copied(),

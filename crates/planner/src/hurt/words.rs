@@ -1,27 +1,29 @@
 //! Disks that are hurt, in words.
 
-use sterna_api::{Aim, Goal, HeldFor, HurtHelp, Policy, RecommendedMove, is_name};
-use sterna_core::hurt::{Cause, Help, Hurt, Proven, Turn};
+use sterna_api::{Aim, Goal, HurtHelp, Policy, RecommendedMove, is_name};
+use sterna_core::hurt::{Again, Cause, Help, Hurt, Proven, Turn};
+use sterna_core::qos::Rate;
 use sterna_core::qos::policy::BYTES_MIN;
 use sterna_core::{Bytes, Nanos, Percent};
+use sterna_service_levels::Bound;
 
 /// What is around a disk that is hurt.
 pub(super) struct Around {
     pub(super) disk: String,
     pub(super) datastore: String,
     pub(super) class: Option<String>,
-    /// Whether a policy limits its class.
-    pub(super) limited: bool,
+    /// The limit that binds its class first, if there is one.
+    pub(super) binds: Option<Bound>,
     /// Whether there are classes or policies, that may hold it.
     pub(super) is_ruled: bool,
-    /// What it is held to for the target of another class.
-    pub(super) held: Option<HeldFor>,
     /// Whether another class has disks there that are asked for something.
     pub(super) has_rivals: bool,
     /// For how long the neighbour has had its load, if the disk was slow before that.
     pub(super) later: Option<Nanos>,
     /// The neighbour that does most of the work, with its class.
     pub(super) neighbour: Option<(String, Option<String>)>,
+    /// What is reserved for the neighbour's class, and in bytes per second.
+    pub(super) reserved: Option<(Rate, f64)>,
     /// Moves from the datastore and to it, by number and disk.
     pub(super) copies: Vec<(u64, String)>,
     /// How many datastores there are.
@@ -53,7 +55,8 @@ pub(super) fn takes(hurt: &Hurt) -> String {
     let promised = hurt.promised.map(|most| format!(", promised {}", time(most)));
     let usual = hurt.usual.map(|usual| format!(", usually {}", time(usual)));
     let should = promised.or(usual).unwrap_or_default();
-    format!("requests take {}{should}", time(took))
+    let again = if hurt.recovers { " again" } else { "" };
+    format!("requests take {}{again}{should}", time(took))
 }
 
 /// The worst of a time that is over.
@@ -71,12 +74,14 @@ pub(super) fn why(cause: &Cause, around: &Around) -> String {
         Cause::Hangs => format!("Datastore {datastore} answers none of its requests"),
         Cause::Queued { part } => {
             let class = around.class.as_deref().unwrap_or("(no class)");
-            let why = match &around.held {
-                Some(HeldFor { class: other, policy, .. }) => format!(
-                    "class {class} is held for the target of class {other} (policy \
-                     {policy})"
+            let why = match &around.binds {
+                Some(Bound { policy, limit, target_of: Some(other) }) => format!(
+                    "class {class} is held to {limit} for the target of class {other} \
+                     (policy {policy})"
                 ),
-                None if around.limited => format!("a policy limits class {class}"),
+                Some(Bound { policy, limit, target_of: None }) => {
+                    format!("policy {policy} limits class {class} to {limit}")
+                }
                 None if around.has_rivals => {
                     format!("other classes of datastore {datastore} go first")
                 }
@@ -165,27 +170,48 @@ pub(super) fn help_by_move(one: &RecommendedMove, hurt: &str) -> HurtHelp {
     }
 }
 
-/// A policy that was better than none, and was taken back.
-pub(super) fn help_again(hurt: &Hurt, proven: Proven) -> HurtHelp {
-    let Proven { policy, ago, took, again, .. } = proven;
+/// Limits that were better than none, and were taken back.
+pub(super) fn help_again(proven: Proven) -> HurtHelp {
+    let Proven { limits, ago, took } = proven;
     let (ago, took) = (span(ago), time(took));
-    let now = hurt.took.map_or("they hang".into(), time);
-    HurtHelp {
-        text: format!(
+    let policies: Vec<String> = limits.iter().map(|one| one.policy.to_string()).collect();
+    let commands: Vec<String> = limits.into_iter().map(|one| one.command).collect();
+    let text = match &policies[..] {
+        [policy] => format!(
             "make policy {policy} again, which was removed {ago} ago; requests took {took} \
-             with it, now {now}"
+             with it"
         ),
-        command: Some(again),
-    }
+        policies => format!(
+            "make policies {} again, which were removed {ago} ago; one of them, or all \
+             together, made requests take {took}",
+            policies.join(", ")
+        ),
+    };
+    HurtHelp { text, command: Some(commands.join(" && ")) }
+}
+
+/// What a disk needs whose requests take what they should again.
+pub(super) fn help_recovers() -> HurtHelp {
+    let text = "nothing more: the disk recovers".into();
+    HurtHelp { text, command: None }
+}
+
+/// What ends the wait of a disk that is slowed on purpose.
+pub(super) fn help_slowed(help: HurtHelp) -> HurtHelp {
+    let text = "nothing, if that is what you want; to see what binds".into();
+    HurtHelp { text, ..help }
 }
 
 /// A limit on the neighbour.
 pub(super) fn help_by_limit(hurt: &Hurt, help: Help, around: &Around) -> HurtHelp {
     let (rate, effect) = match help {
         Help::Limit { bytes_per_second, then } => {
+            let short = hurt.promised.filter(|most| then > *most);
+            let short = short.map_or(String::new(), |most| {
+                format!(", which is not enough for the promised {}", time(most))
+            });
             let (disk, then) = (&around.disk, time(then));
-            let took = time(hurt.took.unwrap_or_default());
-            let effect = format!("requests of {disk} then take about {then}, now {took}");
+            let effect = format!("requests of {disk} then take about {then}{short}");
             (bytes_per_second, effect)
         }
         Help::Unforeseen { bytes_per_second } => {
@@ -202,6 +228,12 @@ pub(super) fn help_by_limit(hurt: &Hurt, help: Help, around: &Around) -> HurtHel
         return help_without(&Cause::Device, around);
     };
     let goal = goal(rate);
+    let breaks = match (class, around.reserved) {
+        (Some(class), Some((reserved, bytes))) if bytes > rate as f64 => {
+            format!("; this breaks the reservation of class {class}, {reserved}")
+        }
+        _ => String::new(),
+    };
     let command = match class {
         Some(class) if around.class.as_ref() != Some(class) => {
             format!("sterna policy limit {class} {goal}")
@@ -219,7 +251,7 @@ pub(super) fn help_by_limit(hurt: &Hurt, help: Help, around: &Around) -> HurtHel
         }
     };
     HurtHelp {
-        text: format!("hold {name} to {}/s; {effect}", Bytes(rate)),
+        text: format!("hold {name} to {}/s; {effect}{breaks}", Bytes(rate)),
         command: Some(command),
     }
 }
@@ -272,15 +304,20 @@ pub(super) fn help_without(cause: &Cause, around: &Around) -> HurtHelp {
 }
 
 /// The command that makes a limit again that was removed; nothing of another policy.
-pub(super) fn make_again(policy: &Policy) -> Option<String> {
+pub(super) fn make_again(policy: &Policy) -> Option<Again> {
     let Aim::Limit { goal: Goal::BytesPerSecond(rate) } = policy.aim else { return None };
     let schedule = policy.schedule.as_ref();
     let schedule = schedule.map_or(String::new(), |it| format!(" --schedule '{it}'"));
-    let rate = match rate % (256 << 10) {
+    let written = match rate % (256 << 10) {
         0 => goal(rate),
         _ => rate.to_string(),
     };
-    Some(format!("sterna policy limit {} {rate}{schedule}", policy.class))
+    Some(Again {
+        policy: policy.id,
+        class: policy.class.clone(),
+        bytes_per_second: rate,
+        command: format!("sterna policy limit {} {written}{schedule}", policy.class),
+    })
 }
 
 /// Two figures of it, and no less than may be asked for.
@@ -306,12 +343,12 @@ mod tests {
             disk: "db".into(),
             datastore: "array".into(),
             class: Some("gold".into()),
-            limited: false,
+            binds: None,
             is_ruled: true,
-            held: None,
             has_rivals: true,
             later: None,
             neighbour: Some(("etl".into(), neighbour.map(str::to_owned))),
+            reserved: None,
             copies: Vec::new(),
             datastores: 1,
         }
@@ -323,6 +360,7 @@ mod tests {
             took: Some(Nanos::from_micros(7_900)),
             usual: Some(Nanos::from_micros(500)),
             promised: None,
+            recovers: false,
         }
     }
 
@@ -370,7 +408,7 @@ mod tests {
         let other = help_by_limit(&hurt(), limit, &around(Some("batch")));
         assert_eq!(
             other.text,
-            "hold etl to 19.0 MiB/s; requests of db then take about 2.0 ms, now 7.9 ms"
+            "hold etl to 19.0 MiB/s; requests of db then take about 2.0 ms"
         );
         assert_eq!(other.command.as_deref(), Some("sterna policy limit batch 19M"));
         let none = help_by_limit(&hurt(), limit, &around(None)).command.unwrap();
@@ -385,21 +423,61 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_says_if_it_is_not_enough_and_what_it_breaks() {
+        let then = Nanos::from_micros(7_100);
+        let limit = Help::Limit { bytes_per_second: 14_700_000.0, then };
+        let promised = Hurt { promised: Some(Nanos::from_micros(6_600)), ..hurt() };
+        let reserved = Some((Rate::Requests(1200), 39_321_600.0));
+        let around = Around { reserved, ..around(Some("bulk")) };
+        assert_eq!(
+            help_by_limit(&promised, limit, &around).text,
+            "hold etl to 14.0 MiB/s; requests of db then take about 7.1 ms, which is not \
+             enough for the promised 6.6 ms; this breaks the reservation of class bulk, 1200 \
+             IO/s"
+        );
+        let kept =
+            Around { reserved: Some((Rate::Requests(100), 3_276_800.0)), ..around };
+        assert!(!help_by_limit(&promised, limit, &kept).text.contains("breaks"));
+    }
+
+    #[test]
+    fn a_wait_names_the_limit_that_binds() {
+        let waits = |bound| {
+            let around = Around { class: Some("bulk".into()), ..around(None) };
+            why(&Cause::Queued { part: 0.9 }, &Around { binds: Some(bound), ..around })
+        };
+        let limit = sterna_core::qos::Goal::Bytes(18 << 20);
+        let own = Bound { policy: 3, limit, target_of: None };
+        assert!(waits(own.clone()).ends_with("policy 3 limits class bulk to 18.0 MiB/s"));
+        let held = waits(Bound { policy: 2, target_of: Some("gold".into()), ..own });
+        let end =
+            "class bulk is held to 18.0 MiB/s for the target of class gold (policy 2)";
+        assert!(held.ends_with(end), "{held}");
+    }
+
+    #[test]
     fn a_limit_that_helped_and_was_removed_is_offered_again() {
+        let again = |policy| Again {
+            policy,
+            class: "batch".into(),
+            bytes_per_second: 10 << 20,
+            command: "sterna policy limit batch 10M".into(),
+        };
         let proven = Proven {
-            policy: 5,
-            what: "policy 5 of class batch was removed".into(),
-            again: "sterna policy limit batch 10M".into(),
+            limits: vec![again(5)],
             ago: Nanos::from_secs(180),
             took: Nanos::from_micros(6_500),
         };
-        let help = help_again(&hurt(), proven);
+        let help = help_again(proven.clone());
         assert_eq!(
             help.text,
-            "make policy 5 again, which was removed 3 min ago; requests took 6.5 ms with it, \
-             now 7.9 ms"
+            "make policy 5 again, which was removed 3 min ago; requests took 6.5 ms with it"
         );
         assert_eq!(help.command.as_deref(), Some("sterna policy limit batch 10M"));
+        let both = help_again(Proven { limits: vec![again(3), again(9)], ..proven });
+        assert!(both.text.starts_with("make policies 3, 9 again"), "{}", both.text);
+        let line = "sterna policy limit batch 10M && sterna policy limit batch 10M";
+        assert_eq!(both.command.as_deref(), Some(line));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use sterna_api::{Error, ErrorCode, Predict, Prediction};
+use sterna_api::{Error, ErrorCode, MIGRATION_CLASS, Predict, Prediction};
 use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters};
@@ -41,7 +41,11 @@ pub(super) async fn predict(
     Parameters(Manner { or_why }): Parameters<Manner>,
     Body(request): Body<Predict>,
 ) -> Response {
-    match blocking(server, move |server| server.moves.predict(&request)).await {
+    let predict = move |server: &Arc<Server>| {
+        let copies = server.levels.most_bytes(MIGRATION_CLASS);
+        server.moves.predict(&request, copies)
+    };
+    match blocking(server, predict).await {
         Err(Refusal(why)) if or_why && why.code == ErrorCode::Unavailable => {
             (StatusCode::ACCEPTED, Json(why)).into_response()
         }

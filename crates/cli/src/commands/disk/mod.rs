@@ -15,7 +15,7 @@ use sterna_console::connect::{Failure, Link};
 use sterna_console::format::{bytes, count, iops, rate, response};
 use sterna_console::output::{Output, WIDTH};
 use sterna_console::table::{Cell, Column, Pairs, Style, Table, wrap};
-use sterna_console::terms::held;
+use sterna_console::terms::binding;
 use sterna_core::Bytes;
 
 use crate::commands::datastore::is_path;
@@ -359,7 +359,7 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.maybe("allocated", disk.allocated.map(bytes));
     pairs.add("generation", disk.generation.to_string());
     pairs.maybe("class", disk.class.as_deref());
-    pairs.maybe("held", disk.held.as_ref().map(held));
+    pairs.maybe("held", disk.binds.as_ref().map(binding));
     pairs.add("state", state(disk));
     pairs.maybe("problem", disk.problem.as_deref());
     pairs.maybe("what to do", disk.hint.as_deref());

@@ -8,6 +8,7 @@ use sterna_console::format::{
 };
 use sterna_console::output::{Output, prose};
 use sterna_console::table::{Cell, Pairs, Style};
+use sterna_console::terms::binding;
 
 use crate::commands::disk::provision;
 use crate::commands::predict;
@@ -53,6 +54,9 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     let is_there = one.state == MigrationState::Completed;
     let said = if is_there { "note" } else { "reason" };
     pairs.maybe(said, one.reason.as_deref());
+    if let Some(by) = &one.held {
+        pairs.add("held back", format!("with all copies together, {}", binding(by)));
+    }
     pairs.maybe("what to do", one.hint.as_deref());
     pairs.add("started", moment_ago(one.started));
     pairs.maybe("ended", one.ended.map(moment));
@@ -296,12 +300,33 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         application: Application::default(),
         report: None,
         unclear: false,
+        held: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_that_a_policy_holds_back_names_the_policy() {
+        let by = |target_of| sterna_api::BindingLimit {
+            policy: 2,
+            target_of,
+            limit: sterna_api::Goal::BytesPerSecond(1 << 20),
+        };
+        let shown = |by| {
+            let held = Some(by);
+            let one = Migration { held, ..sample(MigrationState::Copying) };
+            let text = show(&one, Output::new(false));
+            // Lines are wrapped.
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let text = shown(by(Some("gold".into())));
+        let wanted = "held back with all copies together, to 1.00 MiB/s, for policy 2 of class gold";
+        assert!(text.contains(wanted), "{text}");
+        assert!(shown(by(None)).contains("to 1.00 MiB/s, by policy 2"));
+    }
 
     #[test]
     fn the_summary_has_the_figures_that_matter() {

@@ -143,6 +143,8 @@ pub struct CruiseControl {
     /// For how many nobody else did anything, and the class was below its target.
     alone: u32,
     resting: u32,
+    /// Why the target is out of reach, while it is.
+    given_up: &'static str,
     outcome: CruiseOutcome,
     note: Option<&'static str>,
 }
@@ -164,6 +166,7 @@ impl CruiseControl {
             at_floor: 0,
             alone: 0,
             resting: 0,
+            given_up: "",
             outcome: CruiseOutcome::Converging,
             note: None,
         }
@@ -250,6 +253,10 @@ impl CruiseControl {
                 self.law.forget();
             }
         } else if self.rests() {
+            if self.resting > 0 {
+                // What is said is of now, and not of when the loop gave up.
+                self.outcome = unreachable(self.given_up, reach, self.cruise.target);
+            }
             return;
         }
         if others.iter().all(Other::rests) {
@@ -328,7 +335,7 @@ impl CruiseControl {
         self.outcome = match (self.is_time() && missed, self.alone >= AT_FLOORS) {
             (false, _) => CruiseOutcome::Holding,
             (true, false) => CruiseOutcome::Converging,
-            (true, true) => unreachable(ALONE, reach),
+            (true, true) => unreachable(ALONE, reach, self.cruise.target),
         };
     }
 
@@ -383,8 +390,8 @@ impl CruiseControl {
     }
 
     fn give_up(&mut self, reach: Reach) {
-        self.resting = REST;
-        self.outcome = unreachable("the other classes are at their floors", reach);
+        (self.resting, self.given_up) = (REST, "the other classes are at their floors");
+        self.outcome = unreachable(self.given_up, reach, self.cruise.target);
     }
 
     /// Splits what is allowed.
@@ -408,9 +415,15 @@ impl CruiseControl {
     }
 }
 
-fn unreachable(why: &str, reach: Reach) -> CruiseOutcome {
-    let percent = reach.speed * 100.0;
-    CruiseOutcome::Unreachable(format!(
-        "{why}, and the class has {percent:.0} % of its target"
-    ))
+fn unreachable(why: &str, reach: Reach, target: Goal) -> CruiseOutcome {
+    let has = match target {
+        Goal::Response(Nanos(span)) => {
+            let took = Nanos((span as f64 / reach.speed.max(f64::MIN_POSITIVE)) as u64);
+            format!("the requests of the class take {took}, target {target}")
+        }
+        Goal::Bytes(_) | Goal::Requests(_) => {
+            format!("the class has {:.0} % of its target", reach.speed * 100.0)
+        }
+    };
+    CruiseOutcome::Unreachable(format!("{why}, and {has}"))
 }
