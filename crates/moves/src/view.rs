@@ -269,30 +269,8 @@ pub(super) fn hint(
     let (from, to) = (&record.from.datastore, &record.to.datastore);
     let first = match reason {
         PauseReason::Asked => return None,
-        PauseReason::Destination(mirror::Fault::Full) if is_shared => {
-            format!("make room on datastore {to}, or raise the quota there")
-        }
-        // Devices and exports are as large as their disk when the copy begins.
-        PauseReason::Destination(mirror::Fault::Full) => format!(
-            "check whether datastore {to} became smaller, or whether the pool that it \
-             takes its room from is full (`sterna datastore show {to}`)"
-        ),
-        PauseReason::Destination(mirror::Fault::Lost) if server => format!(
-            "check that the server of datastore {to} runs and can be reached (`sterna \
-             datastore show {to}` shows the problem)"
-        ),
-        PauseReason::Destination(mirror::Fault::Lost) => format!(
-            "check datastore {to} (`sterna datastore show {to}` shows the problem)"
-        ),
-        PauseReason::Destination(mirror::Fault::Another) => {
-            format!("start the server of datastore {to} with the export of the copy")
-        }
-        PauseReason::Destination(mirror::Fault::Lacks(lack)) => {
-            format!("datastore {to}: {}", lack.remedy())
-        }
-        PauseReason::Destination(_)
-        | PauseReason::DestinationTimedOut(_)
-        | PauseReason::DestinationAstray => {
+        PauseReason::Destination(fault) => of_a_destination(to, fault, server, is_shared),
+        PauseReason::DestinationTimedOut(_) | PauseReason::DestinationAstray => {
             format!("check datastore {to}")
         }
         PauseReason::Source(_)
@@ -333,6 +311,37 @@ pub(super) fn hint(
         }
     };
     Some(then_resume(&first, record.id))
+}
+
+/// What to do about a destination that has failed.
+fn of_a_destination(
+    to: &str,
+    fault: mirror::Fault,
+    server: bool,
+    is_shared: bool,
+) -> String {
+    match fault {
+        mirror::Fault::Full if is_shared => {
+            format!("make room on datastore {to}, or raise the quota there")
+        }
+        // Devices and exports are as large as their disk when the copy begins.
+        mirror::Fault::Full => format!(
+            "check whether datastore {to} became smaller, or whether the pool that it \
+             takes its room from is full (`sterna datastore show {to}`)"
+        ),
+        mirror::Fault::Lost if server => format!(
+            "check that the server of datastore {to} runs and can be reached (`sterna \
+             datastore show {to}` shows the problem)"
+        ),
+        mirror::Fault::Lost => format!(
+            "check datastore {to} (`sterna datastore show {to}` shows the problem)"
+        ),
+        mirror::Fault::Another => {
+            format!("start the server of datastore {to} with the export of the copy")
+        }
+        mirror::Fault::Lacks(lack) => format!("datastore {to}: {}", lack.remedy()),
+        mirror::Fault::Error(_) => format!("check datastore {to}"),
+    }
 }
 
 /// `first`, and then going on.
