@@ -181,9 +181,14 @@ impl Moves {
 
     /// Opens a destination anew that a mirror has let go of.
     fn open_again(&self, job: &Job, record: &MigrationRecord) -> Result<(), Obstacle> {
-        self.check_destination(record, false)?;
+        // Before the check, which may take the operator's word for it.
         let to = self.storage.handle(&record.to.datastore);
-        let is_proven = to.and_then(|to| to.check_is_surely(&record.to.image)).is_ok();
+        let is_proven = to.and_then(|to| {
+            to.must_answer()?;
+            to.check_is_surely(&record.to.image)
+        });
+        let is_proven = is_proven.is_ok();
+        self.check_destination(record, false)?;
         let spec = self.spec(record, Start::Resume)?;
         let opened = self.storage.engine.come_back(&spec);
         opened.map_err(|error| {

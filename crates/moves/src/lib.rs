@@ -464,6 +464,13 @@ impl Moves {
         self.storage.engine.holds_destination(MigrationId(id)).unwrap_or(false)
     }
 
+    /// Whether a migration stands still for something that only a person can know. If its record
+    /// cannot be read, yes.
+    pub fn waits_for_a_person(&self, id: u64) -> bool {
+        let record = self.migration_record(id);
+        record.map_or(true, |record| record.pause.is_some_and(|pause| pause.compare))
+    }
+
     /// Whether a migration has a job, which it has until it has ended.
     pub fn is_under_way(&self, id: u64) -> bool {
         let mut is = lock(&self.jobs).contains_key(&id);

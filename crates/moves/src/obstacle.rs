@@ -32,9 +32,10 @@ pub(super) fn obstacle(error: Error, remedy: &str, compare: bool) -> Obstacle {
 }
 
 impl Obstacle {
-    /// The same of a migration whose mirror is there: that knows what to compare.
+    /// The same of a migration whose mirror is there: that knows what to compare. But only a
+    /// person knows whose a file is, so that no plan may let it go on.
     pub(super) fn of_a_mirror(self) -> Obstacle {
-        Obstacle { compare: false, ..self }
+        Obstacle { compare: self.is_unproven, ..self }
     }
 
     /// What to do about it.

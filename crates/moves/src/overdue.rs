@@ -139,8 +139,12 @@ impl Moves {
         }
         let (handle, file) = (self.storage.handle(on)?, &record.from.image);
         handle.must_answer()?;
-        let is_left =
-            |it: &Identity| it.role == Role::Active && is_old_source(it, record);
+        // Of a place that is to be free, it may be that only the last step has failed before.
+        let frees = !handle.is_shared() && !record.keep_source;
+        let is_left = |it: &Identity| {
+            let is_of_us = it.role == Role::Active || frees && it.role == Role::Retired;
+            is_of_us && is_old_source(it, record)
+        };
         if !handle.says(file, record.size)?.is_some_and(|says| is_left(&says)) {
             return Ok(Tried::NotOurs);
         }
@@ -151,9 +155,9 @@ impl Moves {
             role: Role::Retired,
             ..partial(record)
         };
-        handle.identify_ours(file, &retired, is_left)?;
-        if !handle.is_shared() && !record.keep_source {
-            handle.remove(file, record.size, None)?.wholly()?;
+        match frees {
+            true => handle.free_ours(file, record.size, is_left)?,
+            false => handle.identify_ours(file, &retired, is_left)?,
         }
         store.set_end_note(record.id, &self.put_away_note(record, &handle))?;
         Ok(Tried::PutAway)

@@ -299,6 +299,11 @@ impl DatastoreHandle {
             Some(true) => self.hears_at_first(datastore),
             // The sidecar of an image that is kept is found by where the end was.
             Some(false) if datastore.has_left_behind() => {}
+            // Smaller for now, or not attached: a sidecar may be where the end was. Whoever puts
+            // a disk there takes note of the size.
+            Some(false)
+                if self.store.place_size(self.name()).ok().flatten()
+                    > datastore.size_at_opening() => {}
             // No disk of this state has its sidecar elsewhere.
             Some(false) => self.note_size(datastore),
             None => {}

@@ -74,6 +74,7 @@ impl<M: RegionMap> Mirror<M> {
         self.jobs.rearm(now);
         self.out_of_reach = self.out_of_reach.map(|_| now);
         self.switch.resumed(now);
+        self.late_errors.resumed();
         self.bad.resumed();
         self.copier.stubborn.clear();
         out.push(Action::Notice(Notice::Resumed));

@@ -15,10 +15,10 @@
 use super::{Action, Mirror, RegionMap, RequestId};
 use crate::Nanos;
 
-/// How long errors wait from the beginning of an attempt: time for two flushes of a busy disk.
-/// Well below the 30 s after which guests reset their disks; and an application that is about to
-/// be told that its disk fails loses nothing by hearing it later.
-pub(super) const WAIT: Nanos = Nanos::from_secs(5);
+/// How long errors wait from the beginning of an attempt: time for two flushes of a busy disk,
+/// and far less than the engine waits for requests when the daemon stops. An application that is
+/// about to be told that its disk fails loses nothing by hearing it later.
+pub(super) const WAIT: Nanos = Nanos::from_secs(2);
 
 /// The errors that wait, as many as the guest may have requests in flight.
 #[derive(Debug, Default)]
@@ -26,21 +26,32 @@ pub(super) struct LateErrors {
     /// Until when errors wait; nothing outside of an attempt.
     until: Option<Nanos>,
     waiting: Vec<RequestId>,
-    /// Whether a write has failed in this attempt.
+    /// Whether a write has failed since the last attempt that was late.
     any: bool,
+    /// Attempts that were late, and those of them in which a write has failed.
+    late: u32,
+    refused: u32,
 }
 
 impl LateErrors {
     /// An attempt begins, or goes on after what fell behind was copied.
     pub(super) fn begin(&mut self, now: Nanos) {
-        if self.until.is_none() {
-            (self.until, self.any) = (Some(now.plus(WAIT)), false);
+        if self.until.is_none_or(|until| until <= now && self.waiting.is_empty()) {
+            self.until = Some(now.plus(WAIT));
         }
     }
 
-    /// Whether a write has failed in the attempt that is under way, or was last.
-    pub(super) fn any(&self) -> bool {
-        self.any
+    /// An attempt was undone because writes fell behind. Says whether most of those that were had
+    /// a write that the source refused.
+    pub(super) fn was_late(&mut self) -> bool {
+        self.late += 1;
+        self.refused += u32::from(std::mem::take(&mut self.any));
+        self.refused * 2 > self.late
+    }
+
+    /// The operator wants it tried again: what was counted is over.
+    pub(super) fn resumed(&mut self) {
+        (self.late, self.refused, self.any) = (0, 0, false);
     }
 
     /// Whether the guest waits for any of them.

@@ -454,6 +454,7 @@ impl<M: RegionMap> Mirror<M> {
         let left = self.left();
         self.undo_switch(now, out);
         self.put_off(now, late);
+        let is_refused = late && self.late_errors.was_late();
         if late {
             self.switch.late_attempts += 1;
             self.raise_patience(out); // Late writes are what patience is for.
@@ -462,7 +463,7 @@ impl<M: RegionMap> Mirror<M> {
         if !too_late && self.switch.attempts < ATTEMPTS_MAX {
             return;
         }
-        let reason = if late && self.late_errors.any() {
+        let reason = if is_refused {
             PauseReason::SourceRefusesWrites
         } else if late {
             let patience = self.converge.patience();

@@ -52,7 +52,7 @@ fn a_response_time_that_the_device_misses_by_itself_is_not_said_to_hold() {
         assert_ne!(*control.outcome(), CruiseOutcome::Holding, "in period {period}");
     }
     let CruiseOutcome::Unreachable(reason) = control.outcome() else { panic!() };
-    assert!(reason.ends_with("ms, target 5.00 ms"), "{reason}");
+    assert!(reason.ends_with("ms, target 5.0 ms"), "{reason}");
 }
 
 /// A target out of reach, with that as the fallback, and what the others are held to.

@@ -20,7 +20,7 @@ use crate::random::Random;
 use crate::setup::Setup;
 
 /// How long the error of a write may be kept back.
-const ERROR_WAITS_MOST: Nanos = Nanos::from_secs(5);
+const ERROR_WAITS_MOST: Nanos = Nanos::from_secs(2);
 
 /// A request that was sent.
 #[derive(Debug)]

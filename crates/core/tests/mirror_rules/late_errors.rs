@@ -50,12 +50,12 @@ fn outside_of_a_switch_over_an_error_is_told_at_once() {
 }
 
 #[test]
-fn an_error_waits_for_five_seconds_and_the_next_one_for_none() {
+fn an_error_waits_for_two_seconds_and_the_next_one_for_none() {
     let mut bench = begins();
     refused(&mut bench, 1, 3);
-    let five = Nanos::from_secs(5);
-    assert!(bench.mirror.deadline().is_some_and(|at| at <= bench.now.plus(five)));
-    assert!(bench.after(five).tell(Event::Tick).contains(&answer(1)));
+    let two = Nanos::from_secs(2);
+    assert!(bench.mirror.deadline().is_some_and(|at| at <= bench.now.plus(two)));
+    assert!(bench.after(two).tell(Event::Tick).contains(&answer(1)));
     assert!(refused(&mut bench, 2, 4).contains(&answer(2)));
 }
 

@@ -121,6 +121,19 @@ impl Datastore {
         }
     }
 
+    /// Frees a device or an export whose sidecar is one of `ours`. A file stays.
+    pub fn free_ours(
+        &self,
+        image: &ImageSpec,
+        size: u64,
+        ours: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(..) => Ok(()),
+            Ours::Whole(medium) => medium.remove_ours(size, ours),
+        }
+    }
+
     /// Removes the image of a disk of `size` bytes: its file and sidecar, or, on
     /// a device or export, the sidecar alone. Durable; that it is gone already
     /// is fine. Whoever has had the file open says which it is (`held`); else its

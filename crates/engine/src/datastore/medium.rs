@@ -269,6 +269,29 @@ impl Medium {
         })
     }
 
+    /// Removes the sidecar if it is one of `ours`, as read on the connection that writes.
+    pub(super) fn remove_ours(
+        &self,
+        size: u64,
+        ours: &dyn Fn(&Identity) -> bool,
+    ) -> Result<(), DatastoreError> {
+        let place = self.place();
+        match self.sidecar_place(size) {
+            SidecarPlace::Trailer(end) => {
+                let at = self.lies_at(end, size)?;
+                self.change_trailer(at, &mut |old| {
+                    check_ours(&place, trailer::read(old), ours)?;
+                    Ok(vec![[0; TRAILER_LEN]])
+                })
+            }
+            SidecarPlace::File(path) => {
+                check_none_but_ours(&place, sidecar::file::read(&path), ours)?;
+                sidecar::file::remove(&path).map_err(sidecar_failed(place))
+            }
+            SidecarPlace::Nowhere => Ok(()),
+        }
+    }
+
     /// Bytes of a disk of `size` bytes that take space, if that is known.
     pub(super) fn allocated(&self, size: u64) -> Option<u64> {
         match &self.kind {

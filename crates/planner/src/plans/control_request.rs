@@ -89,6 +89,8 @@ impl Planner {
         let done = match control_request {
             ControlRequest::Cancel => self.moves.cancel_migration(id),
             ControlRequest::Pause => self.moves.pause_migration(id),
+            // It would compare with an image that may be somebody else's: only a person knows.
+            ControlRequest::Resume if self.moves.waits_for_a_person(id) => return false,
             ControlRequest::Resume => {
                 self.moves.resume_migration(id, ResumeMigration::default())
             }

@@ -180,6 +180,20 @@ impl DatastoreHandle {
         }
     }
 
+    /// Frees a device or an export whose sidecar is one of `ours`.
+    pub fn free_ours(
+        &self,
+        file: &str,
+        size: u64,
+        ours: impl Fn(&Identity) -> bool,
+    ) -> Result<()> {
+        let datastore = self.get()?;
+        let freed = datastore
+            .image(file)
+            .and_then(|image| datastore.free_ours(&image, size, &ours));
+        freed.map_err(|error| self.refused(&error))
+    }
+
     /// Removes an image, if it is the file that was held, or that its sidecar knows.
     pub fn remove(
         &self,

@@ -33,6 +33,11 @@ impl Told {
     pub(super) fn is_write(&self) -> bool {
         self.kind == RequestKind::Write
     }
+
+    /// Whether it may still change the source: it may have ended, and its error be told later.
+    pub(super) fn is_being_written(&self) -> bool {
+        self.is_write() && self.result.is_none()
+    }
 }
 
 impl MirrorDriver {

@@ -95,7 +95,7 @@ impl MirrorDriver {
     ) -> SourceLook {
         let look = self.source_file.look(found);
         if look == SourceLook::Written {
-            if self.ended.is_some() || self.told.values().any(Told::is_write) {
+            if self.ended.is_some() || self.told.values().any(Told::is_being_written) {
                 return SourceLook::Busy;
             }
             self.source_file.origin = found.origin;
