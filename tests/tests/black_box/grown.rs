@@ -366,3 +366,30 @@ fn a_device_that_is_attached_after_the_start_is_served_and_a_free_one_has_its_si
         (stage.daemon.json("datastore show free")["capacity"] == len).then_some(())
     });
 }
+
+#[test]
+fn a_kept_image_is_found_though_its_device_was_away_for_a_moment_and_came_back_larger() {
+    let Some(stage) = Stage::given_root(CLIENTS) else { return };
+    let image = stage.here.join("device");
+    File::create(&image).expect("create a file").set_len(SIZE + ROOM).expect("its size");
+    let device = Loop::over(&image);
+    let at = device.device().to_str().expect("a plain path");
+    stage.daemon.sterna(&format!("datastore add far {at}")).ok();
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on far")).ok();
+    let id = stage.daemon.migrate("d --to there --keep-source");
+    stage.daemon.wait_for(id, "completed", seconds(60));
+    let has_size = |size: u64| {
+        until("the size to be known", seconds(30), || {
+            let shown = stage.daemon.json("datastore show far");
+            (shown["capacity"] == size).then_some(())
+        });
+    };
+    programs::run("losetup", ["--detach", at]);
+    has_size(0);
+    let larger = SIZE + 40 * MIB;
+    let file = OpenOptions::new().write(true).open(&image).expect("open the file");
+    file.set_len(larger).expect("make it longer");
+    programs::run("losetup", [at, image.to_str().expect("a plain path")]);
+    has_size(larger);
+    stage.daemon.sterna(&format!("disk create e --size {SIZE} --on far")).fails_with(&["d"]);
+}
