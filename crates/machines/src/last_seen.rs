@@ -230,12 +230,17 @@ impl Machines {
         }
     }
 
-    /// Keeps the latest look at a VM.
+    /// Keeps the latest look at a VM. One that was removed and added again by another way has
+    /// nothing any more of what was seen by the way before.
     fn remember(&self, vm: &VmRecord, seen: LastSeen) {
-        let mut all = lock(match vm.reach {
-            Reach::Qmp(_) => &self.vms.last_seen,
-            Reach::Libvirt { .. } => &self.vms.seen_of_libvirt,
-        });
+        let (qmp, libvirt) = (&self.vms.last_seen, &self.vms.seen_of_libvirt);
+        let (all, others) = match vm.reach {
+            Reach::Qmp(_) => (qmp, libvirt),
+            Reach::Libvirt { .. } => (libvirt, qmp),
+        };
+        // A look by the way before may end after one by the new way.
+        lock(others).retain(|name, other| *name != vm.name || other.at > seen.at);
+        let mut all = lock(all);
         let seen = match all.get(&vm.name) {
             Some(before) if before.at > seen.at => return,
             Some(before) => seen.after(before),
