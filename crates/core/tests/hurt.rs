@@ -307,6 +307,17 @@ fn a_limit_on_a_disk_that_is_hurt_makes_it_no_quicker() {
 }
 
 #[test]
+fn a_step_on_purpose_and_a_recovery_are_not_added_up() {
+    let mut stage = Stage::usually(6_000);
+    stage.steps(5, &at(98_000));
+    stage.steps(5, &at(6_000));
+    assert_eq!(stage.step_held(&held(238, Held::Limit)), [], "the first of its kind");
+    assert_eq!(stage.steps(5, &at(6_000)), [], "so it begins anew");
+    let turns = stage.steps(1, &at(6_000));
+    assert!(matches!(turns[..], [Turn::Fell { end: End::Well, .. }]), "{turns:?}");
+}
+
+#[test]
 fn a_disk_that_is_held_for_another_class_and_misses_its_own_promise_is_hurt() {
     let mut stage = Stage::usually(6_000);
     let promised = Some(Nanos::from_millis(20));

@@ -17,6 +17,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sterna_api::{Error, Result, Warning};
@@ -35,6 +36,10 @@ const EVERY: Duration = Duration::from_secs(10);
 
 /// How often VMs of libvirt are looked at: several processes for each VM.
 const EVERY_OF_LIBVIRT: Duration = Duration::from_secs(300);
+
+/// How many VMs of libvirt are looked at at a time while nobody waits: all at once would be
+/// hundreds of processes.
+const OF_LIBVIRT_AT_ONCE: usize = 4;
 
 /// Looks in a row that get no answer until it is said that a VM hangs: another program
 /// may have had its monitor for a moment.
@@ -150,36 +155,50 @@ pub fn looking_at_libvirt(machines: &Arc<Machines>) -> Task {
 impl Machines {
     /// Looks at all VMs that nobody else keeps.
     fn look_at_vms(&self) -> Result<()> {
-        self.look_at_those(|vm| matches!(vm.reach, Reach::Qmp(_)))
+        self.look_at_those(|vm| matches!(vm.reach, Reach::Qmp(_)), usize::MAX)
     }
 
     /// Looks at all VMs that libvirt keeps.
     fn look_at_vms_of_libvirt(&self) -> Result<()> {
-        self.look_at_those(|vm| matches!(vm.reach, Reach::Libvirt { .. }))
+        let is_of_libvirt = |vm: &VmRecord| matches!(vm.reach, Reach::Libvirt { .. });
+        self.look_at_those(is_of_libvirt, OF_LIBVIRT_AT_ONCE)
     }
 
     /// Looks at all VMs, for what must not rest on an old look.
     pub(super) fn look_at_all_vms(&self) -> Result<()> {
-        self.look_at_those(|_| true)
+        self.look_at_those(|_| true, usize::MAX)
     }
 
-    fn look_at_those(&self, is_one: impl Fn(&VmRecord) -> bool) -> Result<()> {
+    /// Looks at some VMs, so many at a time.
+    fn look_at_those(
+        &self,
+        is_one: impl Fn(&VmRecord) -> bool,
+        at_once: usize,
+    ) -> Result<()> {
         let records = self.storage.store.vms()?;
         for seen in [&self.vms.last_seen, &self.vms.seen_of_libvirt] {
             lock(seen).retain(|name, _| records.iter().any(|vm| vm.name == *name));
         }
         let records: Vec<VmRecord> = records.into_iter().filter(is_one).collect();
-        let looks = self.vms.ask_all(&records, |link| async move {
-            let at = clock::now();
-            let asked = async {
-                let vm = link.vm().await?;
-                Ok((vm.run().await?.on, vm.drives().await?))
-            };
-            let seen: std::result::Result<(bool, Vec<Drive>), QemuError> = asked.await;
-            LastSeen::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
-        });
-        let (vms, last_seen): (Vec<VmRecord>, Vec<LastSeen>) = looks.into_iter().unzip();
-        self.note_last_seen(vms.iter().zip(last_seen));
+        for these in records.chunks(at_once) {
+            let looks = self.vms.ask_all(these, |link| async move {
+                let at = clock::now();
+                let asked = async {
+                    let vm = link.vm().await?;
+                    Ok((vm.run().await?.on, vm.drives().await?))
+                };
+                let seen: std::result::Result<(bool, Vec<Drive>), QemuError> =
+                    asked.await;
+                LastSeen::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
+            });
+            let (vms, last_seen): (Vec<VmRecord>, Vec<LastSeen>) =
+                looks.into_iter().unzip();
+            self.note_last_seen(vms.iter().zip(last_seen));
+            // Many that hang would hold up a daemon that stops.
+            if self.vms.stopping.load(Ordering::SeqCst) {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -211,12 +230,17 @@ impl Machines {
         }
     }
 
-    /// Keeps the latest look at a VM.
+    /// Keeps the latest look at a VM. One that was removed and added again by another way has
+    /// nothing any more of what was seen by the way before.
     fn remember(&self, vm: &VmRecord, seen: LastSeen) {
-        let mut all = lock(match vm.reach {
-            Reach::Qmp(_) => &self.vms.last_seen,
-            Reach::Libvirt { .. } => &self.vms.seen_of_libvirt,
-        });
+        let (qmp, libvirt) = (&self.vms.last_seen, &self.vms.seen_of_libvirt);
+        let (all, others) = match vm.reach {
+            Reach::Qmp(_) => (qmp, libvirt),
+            Reach::Libvirt { .. } => (libvirt, qmp),
+        };
+        // A look by the way before may end after one by the new way.
+        lock(others).retain(|name, other| *name != vm.name || other.at > seen.at);
+        let mut all = lock(all);
         let seen = match all.get(&vm.name) {
             Some(before) if before.at > seen.at => return,
             Some(before) => seen.after(before),

@@ -55,7 +55,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use sterna_api::{AskGuard, Datastore, Disk, Migration, Result};
+use sterna_api::{AskGuard, Datastore, Disk, ErrorCode, Migration, Result};
 use sterna_core::DiskId;
 use sterna_moves::{Mover, Moves};
 use sterna_os::lock;
@@ -123,7 +123,12 @@ impl DiskUser for Machines {
     }
 
     fn complete_datastore(&self, view: &mut Datastore) -> Result<()> {
-        view.vm_disks = self.vm_disks_on(&view.name)?;
+        match self.vm_disks_on(&view.name) {
+            Ok(disks) => view.vm_disks = disks,
+            // It was removed meanwhile: the others of the list are still to be told of.
+            Err(error) if error.code == ErrorCode::NotFound => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

@@ -79,11 +79,13 @@ impl Moves {
         let summary = self.lately(&disk)?;
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
-        // What holds copies now says nothing of another time. Reads and writes of a copy count.
-        let copies = copies.filter(|_| at.is_none()).map(|copies| (copies / 2).max(1));
+        // What holds copies now says nothing of another time.
+        let copies = copies.filter(|_| at.is_none()).map(|most| self.share_of(most));
+        let copies = copies.transpose()?;
         let held = copies.filter(|most| request.rate.is_none_or(|rate| *most < rate));
-        let terms = terms(held.or(request.rate), &guard);
-        let one = one_move(bytes, disk.size, request.verify, work, terms);
+        let at_any_time = terms(request.rate, &guard);
+        let at_present = Terms { limit: held.or(request.rate), ..at_any_time };
+        let one = one_move(bytes, disk.size, request.verify, work, at_present);
         let learned = self.learned(&from, &to)?;
         let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
             let mut error = not_known(&from, &to, &self.copies_seen(&from, &to)?, &one);
@@ -100,7 +102,8 @@ impl Moves {
                 None => return Err(never_seen(&disk.name)),
             },
         };
-        let best = week.best(&one, &speed, clock::now());
+        let later = Move { terms: at_any_time, ..one };
+        let best = week.best(&later, &speed, clock::now());
         Ok(Prediction {
             disk: disk.name,
             size: disk.size,
@@ -115,6 +118,13 @@ impl Moves {
             best: best.map(|(at, it)| BestHour { at, likely_s: it.likely.as_secs_f64() }),
             unasked,
         })
+    }
+
+    /// What one more copy may do of what all copies together are held to.
+    fn share_of(&self, most: u64) -> Result<u64> {
+        let open = self.storage.store.open_migrations()?;
+        let others = open.iter().filter(|record| crate::copies::copies(record)).count();
+        Ok(share_beside(most, others as u64))
     }
 
     /// Asks both datastores of a move what a prediction goes by; refused if the destination
@@ -324,6 +334,12 @@ fn common(
     }
 }
 
+/// What a copy may do of what it and so many others are held to together. Reads and writes of a
+/// copy count both.
+fn share_beside(most: u64, others: u64) -> u64 {
+    (most / (2 * (others + 1))).max(1)
+}
+
 /// Copies from or to two datastores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -419,5 +435,17 @@ pub fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predicted {
         learned_from,
         moves,
         guess: speed.source.is_guess(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share_beside;
+
+    #[test]
+    fn copies_share_what_they_are_held_to_and_each_reads_and_writes() {
+        assert_eq!(share_beside(64 << 20, 0), 32 << 20);
+        assert_eq!(share_beside(64 << 20, 3), 8 << 20);
+        assert_eq!(share_beside(1, 3), 1, "a limit of nothing is none");
     }
 }

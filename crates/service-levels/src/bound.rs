@@ -15,6 +15,10 @@ use crate::ServiceLevels;
 /// How much of a limit is used is seen over so long: a second is chance.
 const SEEN: Nanos = Nanos::from_secs(10);
 
+/// Who is at a limit for one second of [`SEEN`] uses so much of it. A limit of which less is
+/// used has made nobody wait: bursts count, and a limit far above the load does not.
+const REACHED: f64 = 0.1;
+
 /// A limit on a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
@@ -24,6 +28,13 @@ pub struct Bound {
     pub target_of: Option<String>,
     /// The limit.
     pub limit: Goal,
+}
+
+impl Bound {
+    /// Whether it makes somebody wait, at least now and then, who does so much.
+    fn is_reached(&self, did: &Summary) -> bool {
+        self.limit.used(did) >= REACHED
+    }
 }
 
 impl From<Bound> for BindingLimit {
@@ -65,11 +76,32 @@ impl ServiceLevels {
         snapshot: &PolicySnapshot,
         disk: DiskId,
     ) -> Option<Bound> {
+        self.bound_and_use(snapshot, disk).map(|(bound, _)| bound)
+    }
+
+    /// The limit that holds a disk back, if its class reaches one.
+    pub fn holding(&self, snapshot: &PolicySnapshot, disk: DiskId) -> Option<Bound> {
+        let (bound, did) = self.bound_and_use(snapshot, disk)?;
+        bound.is_reached(&did).then_some(bound)
+    }
+
+    /// Which limit binds a disk first, and what the class of the disk did, or the disks in
+    /// none.
+    fn bound_and_use(
+        &self,
+        snapshot: &PolicySnapshot,
+        disk: DiskId,
+    ) -> Option<(Bound, Summary)> {
         let entry = snapshot.class_of(disk);
         let own = entry.map(|entry| entry.limits(Local::now().moment()));
+        let (own, held) = (own.unwrap_or_default(), self.view_held_disk(snapshot, disk));
+        // All disks are asked about every few seconds, and most have no limit.
+        if own.is_empty() && held.is_none() {
+            return None;
+        }
         let class = entry.map_or(ClassId::OTHERS, |entry| entry.record.id);
         let did = self.storage.samples.look(SEEN).class(class);
-        tightest_of(own.unwrap_or_default(), self.view_held_disk(snapshot, disk), &did)
+        tightest_of(own, held, &did).map(|bound| (bound, did))
     }
 
     /// Which limit holds copies back, if one does: one that they do not reach holds nobody.
@@ -105,5 +137,17 @@ mod tests {
         let bound = tightest_of(own, Some(held(1 << 20)), &did).unwrap();
         assert_eq!((bound.policy, bound.target_of.as_deref()), (2, Some("gold")));
         assert_eq!(tightest_of(Vec::new(), None, &did), None);
+    }
+
+    #[test]
+    fn a_limit_far_above_the_load_holds_nobody_back() {
+        let read = Side { operations: 320, bytes: f64::from(10 << 20), response: None };
+        let did = Summary { span: Nanos::from_secs(1), read, ..Summary::default() };
+        let limit =
+            |bytes| Bound { policy: 3, target_of: None, limit: Goal::Bytes(bytes) };
+        assert!(limit(10 << 20).is_reached(&did));
+        assert!(limit(90 << 20).is_reached(&did), "a burst of a second or so");
+        assert!(!limit(200 << 20).is_reached(&did));
+        assert!(!limit(1 << 20).is_reached(&Summary::default()), "it asks for nothing");
     }
 }

@@ -19,7 +19,7 @@ use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::DiskId;
 use sterna_core::guard::cruise::{CruiseControl, CruiseHold, CruiseOutcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
-use sterna_core::qos::{Attained, ClassId, Limit, Terms};
+use sterna_core::qos::{Attained, Attainment, ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
 use sterna_os::{Local, clock, lock};
 use sterna_runtime::tasks::{Feed, Task, feed};
@@ -27,7 +27,7 @@ use sterna_telemetry::samples::Tick;
 
 use super::period::Period;
 use super::promises::{
-    Part, counts_for_reservation, part_of_reservation, part_of_target,
+    Part, counts_for_reservation, left_by_limit, part_of_reservation, part_of_target,
 };
 use super::snapshot::{Entry, PolicySnapshot};
 use super::windows::Windows;
@@ -95,10 +95,13 @@ impl Loops {
             let mut attained = lock(&levels.service.attained);
             attained.step(&snapshot, &self.windows, period);
             let each = attained.each();
-            let part = |it: &Attained| Part {
-                promise: (it.class, None),
-                part: part_of_reservation(it),
-                counts: counts_for_reservation(it),
+            let part = |it: &Attained| {
+                let left = left_by_limits(&snapshot, period, it, now);
+                Part {
+                    promise: (it.class, None),
+                    part: part_of_reservation(it, left),
+                    counts: counts_for_reservation(it, left),
+                }
             };
             each.map(part).collect()
         };
@@ -205,6 +208,19 @@ impl Loops {
             levels.hold_unclassed(self.unclassed.clone(), &changed);
         }
     }
+}
+
+/// How much of what is reserved for a class its limits leave, if it is at one.
+fn left_by_limits(
+    snapshot: &PolicySnapshot,
+    period: &Period,
+    attained: &Attained,
+    now: Moment,
+) -> Option<f64> {
+    let is_limited = attained.state == Attainment::Limited;
+    let entry = snapshot.get(attained.class).filter(|_| is_limited)?;
+    let limit = resolve(&entry.plan(), now).terms.limit;
+    left_by_limit(attained.reserved, &limit, &period.whole(attained.class).0)
 }
 
 fn state_of(phase: CruisePhase) -> CruiseState {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use sterna_core::Nanos;
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::PolicyId;
-use sterna_core::qos::{Attained, Attainment, ClassId, Goal};
+use sterna_core::qos::{Attained, Attainment, ClassId, Goal, Limit, Rate};
 use sterna_os::lock;
 
 use super::snapshot::PolicySnapshot;
@@ -90,22 +90,42 @@ pub(super) fn part_of_target(target: Goal, own: &Window) -> f64 {
     part.min(1.0)
 }
 
-/// Whether a second says how a reservation is kept. Who limits a class below its reservation has
-/// broken that promise by intent: this is no miss of Sterna's, and yet the class has not had it.
-pub(super) fn counts_for_reservation(attained: &Attained) -> bool {
+/// How much a class that is at its limit may do in the unit of its reservation, with requests as
+/// long as these. Nothing, if no limit in the other unit holds it.
+pub(super) fn left_by_limit(reserved: Rate, limit: &Limit, own: &Window) -> Option<f64> {
+    let (bytes, iops) = (own.bytes_per_second(), own.iops());
+    let left = match reserved {
+        Rate::Requests(_) => limit.bytes? as f64 * iops / bytes,
+        Rate::Bytes(_) => limit.requests? as f64 * bytes / iops,
+    };
+    Some(left).filter(|left| left.is_finite())
+}
+
+/// Whether that is all that is reserved: then what is missed of it is no limit's doing.
+fn leaves_all(attained: &Attained, left: Option<f64>) -> bool {
+    left.is_some_and(|left| left >= attained.reserved.number() as f64)
+}
+
+/// Whether a second says how a reservation is kept, if limits leave so much. Who limits a class
+/// below its reservation has broken that promise by intent: this is no miss of Sterna's, and yet
+/// the class has not had it.
+pub(super) fn counts_for_reservation(attained: &Attained, left: Option<f64>) -> bool {
     match attained.state {
         Attainment::Idle => false,
-        Attainment::Limited => attained.has >= attained.reserved.number() as f64,
+        Attainment::Limited => {
+            let has_all = attained.has >= attained.reserved.number() as f64;
+            has_all || leaves_all(attained, left)
+        }
         _ => true,
     }
 }
 
-/// The part of its reservation that a class has.
-pub(super) fn part_of_reservation(attained: &Attained) -> f64 {
+/// The part of its reservation that a class has, if limits leave so much.
+pub(super) fn part_of_reservation(attained: &Attained, left: Option<f64>) -> f64 {
+    let part = (attained.has / attained.reserved.number().max(1) as f64).min(1.0);
     match attained.state {
-        Attainment::Sought | Attainment::Lacking => {
-            (attained.has / attained.reserved.number().max(1) as f64).min(1.0)
-        }
+        Attainment::Sought | Attainment::Lacking => part,
+        Attainment::Limited if leaves_all(attained, left) => part,
         Attainment::Idle
         | Attainment::Kept
         | Attainment::Limited
@@ -134,7 +154,7 @@ impl ServiceLevels {
 #[cfg(test)]
 mod tests {
     use sterna_core::measure::Traffic;
-    use sterna_core::qos::{Rate, SHARES};
+    use sterna_core::qos::SHARES;
     use sterna_state::ClassRecord;
 
     use super::*;
@@ -204,8 +224,8 @@ mod tests {
             has: 250.0,
             state,
         };
-        assert_eq!(part_of_reservation(&attained(Attainment::Lacking)), 0.25);
-        assert_eq!(part_of_reservation(&attained(Attainment::Sated)), 1.0);
+        assert_eq!(part_of_reservation(&attained(Attainment::Lacking), None), 0.25);
+        assert_eq!(part_of_reservation(&attained(Attainment::Sated), None), 1.0);
     }
 
     #[test]
@@ -216,11 +236,28 @@ mod tests {
             has,
             state: Attainment::Limited,
         };
-        assert!(!counts_for_reservation(&limited(585.0)));
-        assert!(counts_for_reservation(&limited(1300.0)), "it has all of it");
+        assert!(!counts_for_reservation(&limited(585.0), Some(600.0)));
+        assert_eq!(part_of_reservation(&limited(585.0), Some(600.0)), 1.0);
+        assert!(counts_for_reservation(&limited(1300.0), Some(1310.0)), "it has all");
         let idle = Attained { state: Attainment::Idle, ..limited(0.0) };
-        assert!(!counts_for_reservation(&idle));
+        assert!(!counts_for_reservation(&idle, None));
         let lacking = Attained { state: Attainment::Lacking, ..limited(585.0) };
-        assert!(counts_for_reservation(&lacking));
+        assert!(counts_for_reservation(&lacking, None));
+        // Near its limit, which leaves what is reserved: something else keeps it from that.
+        assert!(counts_for_reservation(&limited(1140.0), Some(1250.0)));
+        assert_eq!(part_of_reservation(&limited(1140.0), Some(1250.0)), 0.95);
+    }
+
+    #[test]
+    fn what_a_limit_leaves_is_in_the_unit_of_the_reservation() {
+        let bytes = Limit { bytes: Some(4096 * 600), ..Limit::default() };
+        let own = second(500, 1);
+        let reserved = Rate::Requests(1200);
+        assert_eq!(left_by_limit(reserved, &bytes, &own), Some(600.0));
+        assert_eq!(left_by_limit(reserved, &Limit::default(), &own), None);
+        assert_eq!(left_by_limit(reserved, &bytes, &second(0, 0)), None);
+        let requests = Limit { requests: Some(600), ..Limit::default() };
+        let left = left_by_limit(Rate::Bytes(1 << 20), &requests, &own);
+        assert_eq!(left, Some(4096.0 * 600.0));
     }
 }

@@ -11,7 +11,7 @@ export type Verdict = "kept" | "missed" | "quiet" | "none";
 export interface Promise_ {
   key: string;
   text: string;
-  /** The policy; nothing of the class's reservation. */
+  /** The policy; nothing of what is reserved: the class's reservation, or a policy's floor. */
   policy: number | null;
 }
 
@@ -33,7 +33,10 @@ export function promises(its: Class, policies: Policy[]): Promise_[] {
     if (policy.class !== its.name || policy.aim.kind !== "cruise") continue;
     found.push({ key: `policy ${policy.id}`, text: `${wish(policy)} (policy ${policy.id})`, policy: policy.id });
   }
+  // The daemon records what is reserved without a policy, also if a policy's floor is all that is.
+  const floors = policies.filter((one) => one.class === its.name && one.aim.kind === "cruise" && one.aim.floor);
   if (its.reservation) found.push({ key: "reservation", text: `reservation of ${reserved(its)}`, policy: null });
+  else if (floors.length > 0) found.push({ key: "reservation", text: `floor of policy ${floors.map((one) => one.id).join(", ")}`, policy: null });
   return found;
 }
 

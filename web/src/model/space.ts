@@ -1,7 +1,7 @@
 // Room of datastores: how fast one fills up, who shares its room, and what would help.
 import type { Datastore, Disk, JudgedDatastore, SpaceTrend } from "../api/wire.ts";
 import { command } from "./quote.ts";
-import { bytes, span } from "./units.ts";
+import { bytes, count, grouped, span } from "./units.ts";
 
 /** What is full within a day is something to look at, whatever part is taken. */
 const PRESSING_S = 86_400;
@@ -29,6 +29,22 @@ export function isPressing(one: JudgedDatastore): boolean {
 /** Whether its room is all one image's: it is full by design, and no bound judges that. */
 export function holdsOne(one: Pick<Datastore, "kind">): boolean {
   return one.kind === "device" || one.kind === "nbd";
+}
+
+/** What a datastore holds, as far as it has disks. */
+type Holds = Pick<Datastore, "disks" | "vm_disks">;
+
+/** How many disks it has, and how many QEMU serves from there itself: `3`, `0, 2 of VMs`. */
+export function disksOn(one: Holds): string {
+  const ofVms = one.vm_disks?.length ?? 0;
+  return ofVms > 0 ? `${grouped(one.disks)}, ${grouped(ofVms)} of VMs` : grouped(one.disks);
+}
+
+/** What stays on a datastore in maintenance. */
+export function stays(one: Holds): string {
+  const ofVms = one.vm_disks?.length ?? 0;
+  const own = `${count(one.disks, "disk stays", "disks stay")} there and served`;
+  return ofVms > 0 ? `${own}, and ${count(ofVms, "disk")} of VMs, which no plan moves` : own;
 }
 
 /** In how many seconds it is full. */

@@ -84,6 +84,15 @@ test("the hours are of the same records as the week, with those of promises that
   assert.deepEqual(dayLine(rows.slice(0, 0)), null);
 });
 
+test("the hours of a floor are of a promise that is there", () => {
+  const its = { class: "oltp", hours: [recorded(null, 0, 50, 50), recorded(1, 0, 100, 0)] };
+  const floored = { ...cruise(1, null), aim: { kind: "cruise", goal: { response_ms: 5 }, tolerance_percent: 20, floor: { iops: 300 } } } as Policy;
+  const free = { ...oltp, reservation: null } as Class;
+  assert.deepEqual(lastDay(its, promises(free, [floored]), nowMs).map((row) => row.promise.split(" ").slice(-4).join(" ")), ["20 % (policy 1)", "floor of policy 1"]);
+  assert.deepEqual(promises(oltp, [floored]).map((one) => one.text).slice(1), ["reservation of 500 IO/s"]);
+  assert.deepEqual(promises(free, [{ ...floored, class: "bulk" }]), [], "it is another class's");
+});
+
 test("a draft is held against what was measured", () => {
   const draft: Draft = { class: "oltp", kind: "limit", goal: "150iops", tolerance: "10%", schedule: "" };
   assert.deepEqual(rehearse(draft, day(() => 1000), "UTC"), { windows: 120, beyond: 120 });

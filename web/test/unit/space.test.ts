@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Datastore, Disk, JudgedDatastore } from "../../src/api/wire.ts";
 import { attention } from "../../src/model/attention.ts";
-import { fills, helps, isPressing, remedy, shared } from "../../src/model/space.ts";
+import { disksOn, fills, helps, isPressing, remedy, shared, stays } from "../../src/model/space.ts";
 
 const GIB = 2 ** 30;
 const store = (name: string, free: number, more = {}) => ({ name, capacity: 1000 * GIB, free: free * GIB, maintenance: false, problem: null, ...more }) as Datastore;
@@ -16,6 +16,13 @@ test("a datastore says how fast it fills up, and when it is full", () => {
   assert.equal(fills({ ...trend, bytes_per_second: 3, full_in_s: null }), "neither fills up nor empties (over the last 3 h 00 min)");
   assert.equal(fills(null), null);
   assert.ok(isPressing(judged("slow", { trend })) && !isPressing(judged("slow")));
+});
+
+test("a datastore with disks of VMs is not empty", () => {
+  const of = (disks: number, vm_disks?: string[]) => ({ disks, vm_disks });
+  assert.deepEqual([of(3), of(3, []), of(0, ["web/vda", "web/vdb"])].map(disksOn), ["3", "3", "0, 2 of VMs"]);
+  assert.equal(stays(of(1)), "1 disk stays there and served");
+  assert.equal(stays(of(0, ["web/vda", "web/vdb"])), "0 disks stay there and served, and 2 disks of VMs, which no plan moves");
 });
 
 test("datastores on one file system say so", () => {

@@ -96,6 +96,8 @@ pub struct Watch {
     worst: Option<Nanos>,
     /// Steps in a row that speak against the state: slow ones, or others if it is hurt.
     against: u32,
+    /// Whether the last of these was one in which a policy made it wait.
+    on_purpose: bool,
     /// Since when it has a load.
     loaded: Option<Nanos>,
     /// Steps in a row that speak against that.
@@ -254,7 +256,14 @@ impl Watch {
                 Some((End::OnPurpose, HELD_STEPS))
             }
         };
-        self.against = if end.is_some() { self.against + 1 } else { 0 };
+        // A wait on purpose is no recovery, and the other way round: each begins anew.
+        let on_purpose = matches!(end, Some((End::OnPurpose, _)));
+        let goes_on = std::mem::replace(&mut self.on_purpose, on_purpose) == on_purpose;
+        self.against = match end {
+            Some(_) if goes_on => self.against + 1,
+            Some(_) => 1,
+            None => 0,
+        };
         let (end, _) = end.filter(|(_, needed)| self.against >= *needed)?;
         let well_for = u64::from(self.against) * STEP.0;
         let lasted = Nanos(now.since(hurt.since).0.saturating_sub(well_for));

@@ -94,12 +94,12 @@ impl Planner {
         let asked = |disk: &DiskRecord| {
             let class = snapshot.class_of(disk.id);
             let promised = class.and_then(|class| class.promised_response(moment));
-            let limited = class.is_some_and(|class| !class.limit(moment).is_none());
-            let held = match self.levels.view_held_disk(&snapshot, disk.id) {
-                _ if limited => Some(Held::Limit),
-                Some(_) => Some(Held::Target),
-                None => None,
-            };
+            // A limit that its class does not reach makes no disk wait.
+            let held = self.levels.holding(&snapshot, disk.id);
+            let held = held.map(|bound| match bound.target_of {
+                Some(_) => Held::Target,
+                None => Held::Limit,
+            });
             (disk.id, Did { promised, held, ..Did::default() })
         };
         let mut did: Vec<_> = served.into_iter().map(asked).collect();

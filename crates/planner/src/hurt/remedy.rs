@@ -154,19 +154,18 @@ impl Planner {
         // A neighbour of the same class leaves it for the limit.
         let others =
             class.as_ref().filter(|class| case.around.class.as_ref() != Some(class));
-        let steady = {
-            let limits = &mut lock(&self.hurt.remedies).limits;
-            let of = others.unwrap_or(name);
-            let before = limits.get(of).copied();
-            let steady = SteadyLimit::next(self.hurt.now(), bytes_per_second, before);
-            limits.insert(of.clone(), steady);
-            steady.bytes_per_second
-        };
         let most = others.and_then(|class| self.levels.most_bytes(class));
-        if most.is_some_and(|most| steady >= most as f64) {
-            return Help::InVain;
-        }
-        help_at(case.hurt, case.shared, neighbour, &line, steady)
+        let limits = &mut lock(&self.hurt.remedies).limits;
+        let of = others.unwrap_or(name);
+        let before = limits.get(of).copied();
+        let now = self.hurt.now();
+        let helps = |limit: f64| match most {
+            Some(most) if limit >= most as f64 => Help::InVain,
+            _ => help_at(case.hurt, case.shared, neighbour, &line, limit),
+        };
+        let (steady, help) = steady_or_found(now, bytes_per_second, before, helps);
+        limits.insert(of.clone(), steady);
+        help
     }
 
     /// The first move away from a datastore that Storage DRS would recommend if the bound for
@@ -224,7 +223,52 @@ impl Planner {
     }
 }
 
+/// The figure that stays, with what it does; or, if that one is in vain, what was found now: a
+/// figure of before must not take the advice away while another one helps.
+fn steady_or_found(
+    now: Nanos,
+    found: f64,
+    before: Option<SteadyLimit>,
+    helps: impl Fn(f64) -> Help,
+) -> (SteadyLimit, Help) {
+    let steady = SteadyLimit::next(now, found, before);
+    match helps(steady.bytes_per_second) {
+        Help::InVain => {
+            let new = SteadyLimit::next(now, found, None);
+            let help = helps(found);
+            (if help == Help::InVain { steady } else { new }, help)
+        }
+        help => (steady, help),
+    }
+}
+
 /// Whether Storage DRS would have a disk there.
 fn takes(settings: &StorageDrsSettings, there: &Destination) -> bool {
     there.takes(settings.space, Nanos(settings.latency_us.saturating_mul(1_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_stays_takes_no_advice_away() {
+        let helps_below = |most: f64| {
+            move |limit: f64| match limit < most {
+                true => Help::Unforeseen { bytes_per_second: limit },
+                false => Help::InVain,
+            }
+        };
+        let now = Nanos::from_secs(5);
+        let before = SteadyLimit::next(Nanos(0), 20.0, None);
+        let advised = |most: f64| {
+            let (steady, help) =
+                steady_or_found(now, 12.0, Some(before), helps_below(most));
+            (steady.bytes_per_second, help)
+        };
+        let at = |bytes_per_second| Help::Unforeseen { bytes_per_second };
+        assert_eq!(advised(30.0), (20.0, at(20.0)), "it stays");
+        assert_eq!(advised(20.0), (12.0, at(12.0)), "it is in force already");
+        assert_eq!(advised(10.0), (20.0, Help::InVain));
+    }
 }

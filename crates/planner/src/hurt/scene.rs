@@ -190,7 +190,7 @@ impl Planner {
             disk: disk.name.clone(),
             datastore: disk.datastore.clone(),
             class: class(disk),
-            binds: self.levels.bound_of_disk(&snapshot, disk.id),
+            binds: self.levels.holding(&snapshot, disk.id),
             is_ruled: snapshot.entries().any(|entry| !entry.is_built_in())
                 || self.levels.list_policies().is_ok_and(|all| !all.is_empty()),
             neighbour: neighbour.map(|one| (one.name.clone(), class(one))),

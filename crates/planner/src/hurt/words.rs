@@ -12,7 +12,7 @@ pub(super) struct Around {
     pub(super) disk: String,
     pub(super) datastore: String,
     pub(super) class: Option<String>,
-    /// The limit that binds its class first, if there is one.
+    /// The limit that holds its class back, if the class reaches one.
     pub(super) binds: Option<Bound>,
     /// Whether there are classes or policies, that may hold it.
     pub(super) is_ruled: bool,
