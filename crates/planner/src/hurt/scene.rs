@@ -31,10 +31,12 @@ pub(super) struct HurtScene<'a> {
 
 impl<'a> HurtScene<'a> {
     pub(super) fn new(planner: &'a Planner, disks: Vec<DiskRecord>) -> HurtScene<'a> {
-        let look = planner.storage.samples.look(SHARES_OF);
-        let did = disks.iter().map(|disk| (disk.id, look.disk(disk.id))).collect();
+        // First: it looks at the samples itself, and a look keeps out the next one.
         let mut moves = planner.moves.list_recent(u64::MAX).unwrap_or_default();
         moves.retain(|one| !one.state.ended());
+        let look = planner.storage.samples.look(SHARES_OF);
+        let did = disks.iter().map(|disk| (disk.id, look.disk(disk.id))).collect();
+        drop(look);
         HurtScene { disks, did, moves, planner }
     }
 
