@@ -391,5 +391,8 @@ fn a_kept_image_is_found_though_its_device_was_away_for_a_moment_and_came_back_l
     file.set_len(larger).expect("make it longer");
     programs::run("losetup", [at, image.to_str().expect("a plain path")]);
     has_size(larger);
-    stage.daemon.sterna(&format!("disk create e --size {SIZE} --on far")).fails_with(&["d"]);
+    stage
+        .daemon
+        .sterna(&format!("disk create e --size {SIZE} --on far"))
+        .fails_with(&["d"]);
 }
