@@ -14,8 +14,7 @@ pub use self::balanced::{
 };
 pub use self::rule::{CreateStorageRule, RuleStrength, RuleWish, StorageRule};
 pub use self::settings::{Automation, ChangeStorageDrs, StorageDrsSettings};
-use crate::AskGuard;
-use crate::{Migration, Predicted};
+use crate::{AskGuard, Migration, Predicted};
 
 /// Asks what should move. What is left out is as the settings say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -12,15 +12,21 @@ use sterna_tests::{MIB, Stage, until};
 /// Whoever asks for a change waits 8 s at most for a refusal; the rest is for a busy host.
 const REFUSED: Duration = seconds(14);
 
-#[test]
-fn what_would_write_to_a_frozen_datastore_is_refused_soon() {
-    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+/// A stage with the datastore `slow`, on a file system that can be frozen.
+fn given_slow() -> Option<(Stage, TinyFs)> {
+    let stage = Stage::given_root(&["losetup", "mkfs.ext4"])?;
     if !programs::have(&["fsfreeze"]) {
-        return;
+        return None;
     }
     let (file, mount) = (stage.scratch.path("slow.img"), stage.scratch.path("slow"));
     let slow = TinyFs::new(&file, &mount, 64 * MIB);
     stage.datastore("slow", mount.display());
+    Some((stage, slow))
+}
+
+#[test]
+fn what_would_write_to_a_frozen_datastore_is_refused_soon() {
+    let Some((stage, slow)) = given_slow() else { return };
     stage.disk("db", MIB);
     let frozen = slow.freeze();
     for line in ["disk create new --size 1M --on slow", "migrate db --to slow --detach"] {
@@ -72,13 +78,7 @@ fn a_move_away_from_a_frozen_datastore_ends_and_the_daemon_can_be_started_anew()
 
 #[test]
 fn a_disk_comes_back_to_a_datastore_that_was_frozen_when_the_disk_had_left_it() {
-    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
-    if !programs::have(&["fsfreeze"]) {
-        return;
-    }
-    let (file, mount) = (stage.scratch.path("slow.img"), stage.scratch.path("slow"));
-    let slow = TinyFs::new(&file, &mount, 64 * MIB);
-    stage.datastore("slow", mount.display());
+    let Some((stage, slow)) = given_slow() else { return };
     stage.daemon.sterna("disk create a --size 1M --on slow").ok();
     let frozen = slow.freeze();
     let id = stage.daemon.migrate("a --to here");

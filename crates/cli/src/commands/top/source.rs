@@ -2,9 +2,9 @@
 //! does not answer does not stop the keys. It hears of the signals that end a program,
 //! too: the screen must be put back before.
 //!
-//! **If the terminal is gone**, whoever waits for its keys may wait for ever, and keep a
-//! processor busy: reading from a terminal that has hung up gives nothing, at once. So if the
-//! screen has not ended soon after a signal ([`ENDS`]), this thread ends the program.
+//! **If the terminal is gone**, a read of its keys gives nothing, at once, and the screen would
+//! read for ever and keep a processor busy. So if the screen has not ended soon after a signal
+//! ([`ENDS`]), this thread ends the program.
 
 use std::sync::mpsc;
 use std::thread;
