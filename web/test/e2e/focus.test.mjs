@@ -93,6 +93,8 @@ test("after Back the table of disks shows the rows that it showed", async () => 
   await link.waitFor();
   // The next page that is opened is a new one.
   await page.goto(`${mock.url}#/datastores`);
+  // Seen, for two addresses in one moment are one page that stays.
+  await page.waitForFunction(() => document.querySelector("h1")?.innerText === "Datastores");
   await page.goto(`${mock.url}#/disks?sort=name`);
   await page.waitForSelector("tbody th a");
   await page.waitForTimeout(500);
