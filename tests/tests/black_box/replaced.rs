@@ -2,16 +2,18 @@
 //! an image, or puts a link where a file of ours should be. Nothing is switched over to
 //! what is not there, nobody else's file is removed, and somebody is told.
 
+mod exchanged;
+mod undated;
+
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::write_image;
-use sterna_tests::places::TinyFs;
 use sterna_tests::programs::{have, run};
-use sterna_tests::servers::{Bindfs, Nbdkit};
+use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -146,103 +148,6 @@ fn after_a_restart_nothing_is_written_to_another_file_of_the_new_images_name() {
     pauses(&stage, id, "another file has its name", "put the file of the copy back");
     stage.daemon.cancel(id);
     assert!(fs::read(&image).expect("it is there") == theirs, "it was written to");
-    has_its_data(&mut stage);
-}
-
-/// The disk `a` moves slowly to a file system that does not say when files were made; and the
-/// new image there.
-fn moving_undated() -> Option<(Stage, TinyFs, u64, PathBuf)> {
-    let stage = Stage::given_root(&["losetup", "mkfs.ext4"])?;
-    let mount = stage.scratch.path("undated");
-    let system = TinyFs::undated(&stage.scratch.path("undated.img"), &mount, 96 * MIB);
-    stage.datastore("undated", mount.display());
-    stage.disk("a", SIZE);
-    nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
-    let id = stage.daemon.migrate("a --to undated --rate 8M");
-    stage.daemon.wait_for_bytes(id, 4 * MIB);
-    Some((stage, system, id, mount.join("a.raw")))
-}
-
-/// Puts an operator's file in the place of an image, with the number that the image had, and
-/// gives what is in it.
-#[track_caller]
-fn replace_with_its_number(image: &Path) -> Vec<u8> {
-    let number = || fs::symlink_metadata(image).expect("look at a file").ino();
-    let was = number();
-    fs::remove_file(image).expect("remove an image");
-    write_image(image, SIZE, 2 * MIB);
-    assert_eq!(number(), was, "the file system gives the number again");
-    fs::read(image).expect("read it")
-}
-
-#[test]
-fn where_files_have_no_time_of_creation_a_move_goes_on_after_a_kill() {
-    let Some((mut stage, _system, id, _)) = moving_undated() else { return };
-    stage.daemon.kill();
-    stage.daemon.restart();
-    stage.daemon.hurry(id);
-    stage.daemon.completed(id);
-    assert_eq!(stage.daemon.disk("a")["datastore"], "undated");
-    has_its_data(&mut stage);
-}
-
-#[test]
-fn where_files_have_no_time_of_creation_another_file_is_neither_written_nor_removed() {
-    let Some((mut stage, _system, id, image)) = moving_undated() else { return };
-    stage.daemon.kill();
-    let theirs = replace_with_its_number(&image);
-    stage.daemon.restart();
-    pauses(&stage, id, "another file has its name", "put the file of the copy back");
-    let cancelled = stage.daemon.cancel(id);
-    let note = cancelled["reason"].as_str().unwrap_or_default();
-    assert!(note.contains("is not Sterna's"), "{cancelled:#}");
-    assert!(fs::read(&image).expect("it is there") == theirs, "it was written to");
-    has_its_data(&mut stage);
-}
-
-#[test]
-fn where_files_have_no_time_of_creation_no_move_begins_onto_another_file() {
-    let Some((mut stage, _system, id, image)) = moving_undated() else { return };
-    stage.daemon.hurry(id);
-    stage.daemon.completed(id);
-    let back = stage.daemon.migrate("a --to here --keep-source");
-    stage.daemon.completed(back);
-    let theirs = replace_with_its_number(&image);
-    let refused = stage.daemon.sterna("migrate a --to undated --detach");
-    refused.fails_with(&["another file has its name"]);
-    assert!(fs::read(&image).expect("it is there") == theirs, "it was written to");
-    has_its_data(&mut stage);
-}
-
-/// A file system in user space: a file has a number there, and nothing else.
-#[test]
-fn where_nothing_tells_files_apart_the_operator_says_whether_it_is_the_copy() {
-    let Some(mut stage) = Stage::given_root(&["bindfs"]) else { return };
-    let fuse = Bindfs::new(&stage.scratch, "fuse");
-    stage.datastore("fuse", fuse.dir().display());
-    stage.disk("a", SIZE);
-    nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
-    let image = fuse.dir().join("a.raw");
-    for (goes_on, ends) in [(false, "here"), (true, "fuse")] {
-        let id = stage.daemon.migrate("a --to fuse --rate 8M");
-        stage.daemon.wait_for_bytes(id, 4 * MIB);
-        stage.daemon.kill();
-        stage.daemon.restart();
-        pauses(&stage, id, "cannot verify that", "check that no other program");
-        if goes_on {
-            stage.daemon.hurry(id);
-            stage.daemon.resume(id);
-            stage.daemon.completed(id);
-        } else {
-            let cancelled = stage.daemon.cancel(id);
-            let note = cancelled["reason"].as_str().unwrap_or_default();
-            assert!(note.contains("Check that before you remove it"), "{cancelled:#}");
-            assert!(image.exists());
-            fs::remove_file(&image).expect("remove the copy");
-            fs::remove_file(fuse.dir().join("a.raw.sterna")).expect("and its sidecar");
-        }
-        assert_eq!(stage.daemon.disk("a")["datastore"], ends);
-    }
     has_its_data(&mut stage);
 }
 
@@ -507,108 +412,4 @@ fn a_new_image_that_was_replaced_while_the_move_cleaned_up_is_told_of() {
     // It goes with the image.
     stage.daemon.sterna("migrate a --to here").ok();
     assert!(stage.daemon.warnings("disk a").is_empty());
-}
-
-/// Two disks with data, `x` and `y`, whose daemon was killed; and their files.
-fn two_disks() -> (Stage, [PathBuf; 2]) {
-    let mut stage = Stage::new();
-    for name in ["x", "y"] {
-        stage.disk(name, MIB);
-        let script = format!("h.pwrite(b'{name}' * (1 << 20), 0); h.flush()");
-        nbdsh(&stage.daemon.uri(name), &script);
-    }
-    stage.daemon.kill();
-    let files = ["x", "y"].map(|name| stage.here.join(format!("{name}.raw")));
-    (stage, files)
-}
-
-/// The disk is not served, and this is said of why.
-#[track_caller]
-fn is_not_served(stage: &Stage, disk: &str, why: &str) {
-    until(&format!("disk {disk} to be refused"), seconds(20), || {
-        let problem = stage.daemon.disk(disk)["problem"].clone();
-        problem.as_str().is_some_and(|it| it.contains(why)).then_some(())
-    });
-}
-
-#[track_caller]
-fn is_served(stage: &Stage, disk: &str) {
-    until(&format!("disk {disk} to be served"), seconds(20), || {
-        (stage.daemon.disk(disk)["served"] == true).then_some(())
-    });
-    let script = format!("assert h.pread(1 << 20, 0) == b'{disk}' * (1 << 20)");
-    nbdsh(&stage.daemon.uri(disk), &script);
-}
-
-fn exchange([x, y]: &[PathBuf; 2]) {
-    let aside = x.with_extension("aside");
-    for (from, to) in [(x, &aside), (y, x), (&aside, y)] {
-        fs::rename(from, to).expect("rename a file");
-    }
-}
-
-#[test]
-fn files_that_have_exchanged_their_names_are_not_served_until_they_are_back() {
-    let (mut stage, files) = two_disks();
-    exchange(&files);
-    for _ in 0..2 {
-        stage.daemon.restart();
-        is_not_served(&stage, "x", "that of disk y");
-        is_not_served(&stage, "y", "that of disk x");
-        stage.daemon.stop();
-    }
-    stage.daemon.restart();
-    exchange(&files);
-    is_served(&stage, "x");
-    is_served(&stage, "y");
-}
-
-#[test]
-fn a_link_to_another_disk_s_file_is_not_served_and_that_disk_is() {
-    let (mut stage, [x, y]) = two_disks();
-    let own = x.with_extension("own");
-    fs::rename(&x, &own).expect("rename a file");
-    fs::hard_link(&y, &x).expect("link a file");
-    stage.daemon.restart();
-    is_served(&stage, "y");
-    is_not_served(&stage, "x", "that of disk y");
-    fs::rename(&own, &x).expect("rename a file");
-    is_served(&stage, "x");
-}
-
-#[test]
-fn nor_is_an_old_copy_of_another_disk() {
-    let (mut stage, files) = two_disks();
-    stage.daemon.restart();
-    let id = stage.daemon.migrate("y --to there --keep-source");
-    stage.daemon.completed(id);
-    stage.daemon.kill();
-    exchange(&files);
-    stage.daemon.restart();
-    is_not_served(&stage, "x", "that of an old copy of disk y");
-    is_served(&stage, "y");
-    exchange(&files);
-    is_served(&stage, "x");
-}
-
-#[test]
-fn files_of_two_datastores_that_were_exchanged_are_not_served_either() {
-    let (mut stage, [x, _]) = two_disks();
-    stage.daemon.restart();
-    stage.daemon.sterna("disk create z --size 1M --on there").ok();
-    nbdsh(&stage.daemon.uri("z"), "h.pwrite(b'z' * (1 << 20), 0); h.flush()");
-    stage.daemon.kill();
-    let files = [x, stage.there.join("z.raw")];
-    exchange(&files);
-    for _ in 0..3 {
-        stage.daemon.restart();
-        is_not_served(&stage, "x", "that of disk z");
-        is_not_served(&stage, "z", "that of disk x");
-        stage.daemon.kill();
-    }
-    exchange(&files);
-    stage.daemon.restart();
-    for disk in ["x", "y", "z"] {
-        is_served(&stage, disk);
-    }
 }
