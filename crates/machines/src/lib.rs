@@ -40,6 +40,8 @@ mod mover;
 mod moves;
 mod ours;
 mod pace;
+#[cfg(test)]
+mod sample;
 mod stranded;
 mod unclear;
 mod under_way;
@@ -71,6 +73,7 @@ use self::link::Links;
 use self::under_way::Move;
 pub use self::usage::VmMigrationFacts;
 pub use self::user::VmUser;
+pub use self::vm_disks::VmDisk;
 use self::vm_migrations::Sessions;
 pub use self::vm_migrations::{VmMigrationOptions, WantedVmMigration, socket_of};
 pub use self::vms::claim_of;
@@ -124,7 +127,9 @@ impl DiskUser for Machines {
 
     fn complete_datastore(&self, view: &mut Datastore) -> Result<()> {
         match self.vm_disks_on(&view.name) {
-            Ok(disks) => view.vm_disks = disks,
+            Ok(disks) => {
+                view.vm_disks = disks.iter().map(VmDisk::to_string).collect();
+            }
             // It was removed meanwhile: the others of the list are still to be told of.
             Err(error) if error.code == ErrorCode::NotFound => {}
             Err(error) => return Err(error),

@@ -180,39 +180,8 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::{Application, Guard};
-    use sterna_state::VmMoveKind;
-
     use super::*;
-
-    /// A move of web's vda by these numbers, which has ended.
-    fn a_move(id: u64, source: &str, destination: &str) -> VmMoveRecord {
-        VmMoveRecord {
-            id,
-            kind: VmMoveKind::Move,
-            vm: "web".into(),
-            device: "vda".into(),
-            size: 512,
-            format: "raw".into(),
-            from: "fast".into(),
-            source: source.into(),
-            source_file: None,
-            to: "slow".into(),
-            destination: destination.into(),
-            destination_file: None,
-            rate: None,
-            guard: Guard::default(),
-            step: Step::Completed,
-            paused: false,
-            cancel: false,
-            started: 10 * id,
-            ended: Some(10 * id + 5),
-            note: None,
-            application: Application::default(),
-            report: None,
-            unclear: false,
-        }
-    }
+    use crate::sample::vm_move as a_move;
 
     fn records(moves: Vec<VmMoveRecord>, untidy: &[VmMoveRecord]) -> Records {
         let mut records = Records::at("fast", Path::new("/fast"), Vec::new());

@@ -201,39 +201,14 @@ pub(super) fn allocated(record: &VmMoveRecord) -> Option<u64> {
 mod tests {
     use std::os::unix::fs::FileExt;
 
-    use sterna_api::Application;
-    use sterna_state::{Step, VmMoveKind};
-
     use super::*;
+    use crate::sample::vm_move;
 
     /// A move from one file of a directory to another.
     fn record(directory: &std::path::Path) -> VmMoveRecord {
         let place = |name: &str| directory.join(name).display().to_string();
-        VmMoveRecord {
-            id: 7,
-            kind: VmMoveKind::Move,
-            vm: "web".into(),
-            device: "vda".into(),
-            size: 1 << 20,
-            format: "raw".into(),
-            from: "fast".into(),
-            source: place("old.raw"),
-            source_file: None,
-            to: "slow".into(),
-            destination: place("new.raw"),
-            destination_file: None,
-            rate: None,
-            guard: sterna_api::Guard::default(),
-            step: Step::Created,
-            paused: false,
-            cancel: false,
-            started: 9,
-            ended: None,
-            note: None,
-            application: Application::default(),
-            report: None,
-            unclear: false,
-        }
+        let (old, new) = (place("old.raw"), place("new.raw"));
+        VmMoveRecord { size: 1 << 20, ..vm_move(7, &old, &new) }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sterna_api::{
 };
 use sterna_core::Nanos;
 use sterna_core::predict::{self, Speed, Work};
+use sterna_machines::VmDisk;
 use sterna_moves::predictions::{Seen, one_move, terms, told};
 use sterna_moves::{check_rate, moment, wanted};
 use sterna_os::clock;
@@ -68,7 +69,7 @@ impl Planner {
         let grouped = Grouped::of(&asked.tiles, is_there)?;
         let leaves = |disk: &DiskRecord| disk.datastore == asked.datastore;
         let scene = PlanScene::of(&self.site(RECENT, leaves)?, asked, &grouped)?;
-        let of_vms = self.left_to_vms(&asked.datastore)?;
+        let of_vms = self.machines.vm_disks_on(&asked.datastore)?;
         check_scene(asked, &scene, &of_vms)?;
         let Assignment { assigned, refused } = assign(&scene.inventory, asked.space);
         let speeds = self.speeds(asked, &scene)?;
@@ -96,7 +97,7 @@ impl Planner {
                 .map(|group| (group.after.clone(), group.together))
                 .collect(),
             ends,
-            refused: refused.chain(of_vms).collect(),
+            refused: refused.chain(of_vms.iter().map(left_to_its_vm)).collect(),
             estimate: PlanEstimate::default(),
         };
         let mut record = record_of(design, drafted, &scene);
@@ -145,17 +146,6 @@ impl Planner {
         Ok(Wanted { guard, by })
     }
 
-    /// The disks of VMs that a plan leaves where they are, as QEMU serves them.
-    fn left_to_vms(&self, datastore: &str) -> Result<Vec<RefusedDisk>> {
-        let there = self.machines.vm_disks_on(datastore)?;
-        let ways = self.machines.ways_off(datastore)?;
-        let refused = there.into_iter().zip(ways).map(|(disk, way)| {
-            let reason = format!("QEMU serves the disk, and no plan moves it: {way}");
-            RefusedDisk { disk, reason }
-        });
-        Ok(refused.collect())
-    }
-
     fn speeds(&self, asked: &PlanEvacuation, scene: &PlanScene) -> Result<Speeds> {
         let mut speeds = Speeds::default();
         for (at, one) in scene.inventory.datastores.iter().enumerate() {
@@ -176,7 +166,7 @@ impl Planner {
 fn check_scene(
     asked: &PlanEvacuation,
     scene: &PlanScene,
-    of_vms: &[RefusedDisk],
+    of_vms: &[VmDisk],
 ) -> Result<()> {
     let from = &asked.datastore;
     if scene.disks.is_empty() && !of_vms.is_empty() {
@@ -197,17 +187,24 @@ fn check_scene(
     Ok(())
 }
 
+/// A disk of a VM, which a plan leaves where it is.
+fn left_to_its_vm(disk: &VmDisk) -> RefusedDisk {
+    let way = disk.way_off();
+    let reason = format!("QEMU serves the disk, and no plan moves it: {way}");
+    RefusedDisk { disk: disk.to_string(), reason }
+}
+
 /// What a plan would empty holds only what plans do not move.
-fn only_of_vms(from: &str, of_vms: &[RefusedDisk]) -> Error {
-    let names: Vec<&str> = of_vms.iter().map(|one| one.disk.as_str()).collect();
+fn only_of_vms(from: &str, of_vms: &[VmDisk]) -> Error {
+    let names: Vec<String> = of_vms.iter().map(VmDisk::to_string).collect();
     let message = format!(
         "datastore {from} holds only disks of VMs, which plans do not move: {}",
         names.join(", ")
     );
-    let (vm, device) = names[0].split_once('/').unwrap_or_default();
     let hint = format!(
-        "move each of them: `sterna vm move {vm} {device} --to DATASTORE`; to keep new disks \
-         away meanwhile: `sterna datastore maintenance {from}`"
+        "move each of them: {}; to keep new disks away meanwhile: `sterna datastore \
+         maintenance {from}`",
+        of_vms[0].way_off()
     );
     Error::invalid(message).hint(hint)
 }
