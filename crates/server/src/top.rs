@@ -23,11 +23,11 @@ impl Server {
     /// Who did what in the last `window_s` seconds.
     pub(crate) fn top(&self, by: TopBy, window_s: f64) -> Result<Top> {
         let span = span(window_s)?;
-        let disks = self.storage.store.disks()?;
+        let disks = self.storage.store.disk_names()?;
         let snapshot = self.levels.snapshot();
         let handles = self.storage.all_handles();
         let served =
-            disks.iter().filter(|disk| self.storage.problem_of(disk.id).is_none());
+            disks.iter().filter(|(disk, _)| self.storage.problem_of(*disk).is_none());
         let served: Vec<_> = served.collect();
         let look = self.storage.samples.look(span);
         let row = |name: &str, summary: &Summary, device: Option<Device>| TopRow {
@@ -36,9 +36,10 @@ impl Server {
             device,
         };
         let mut rows: Vec<TopRow> = match by {
-            TopBy::Disk => {
-                served.iter().map(|it| row(&it.name, &look.disk(it.id), None)).collect()
-            }
+            TopBy::Disk => served
+                .iter()
+                .map(|(disk, name)| row(name, &look.disk(*disk), None))
+                .collect(),
             TopBy::Class => {
                 let records = snapshot.entries().map(|entry| &entry.record);
                 let classes = records.map(|it| row(&it.name, &look.class(it.id), None));
