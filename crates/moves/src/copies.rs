@@ -26,6 +26,8 @@
 //! killed within 3 s of a write by others to a copy that is being written to, that write is
 //! found by the verification alone.
 
+mod wrong;
+
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -43,6 +45,7 @@ use sterna_runtime::tasks::Task;
 use sterna_state::{Blame, MigrationRecord, Pause, Place, Step};
 use sterna_storage::lookout::Watched;
 
+pub(super) use self::wrong::Wrong;
 use super::view::then_resume;
 use super::{Job, Unsealed};
 use crate::Moves;
@@ -67,60 +70,6 @@ pub(super) struct Files {
     copy: Option<FileIdentity>,
     /// By what it is known what others have done to the destination since it was opened.
     watched: Option<Arc<Watched>>,
-}
-
-/// What is wrong with a destination.
-#[derive(Clone, Debug)]
-pub(super) struct Wrong {
-    /// What has become of it.
-    astray: Option<Astray>,
-    /// Somebody else has written to it.
-    written: bool,
-}
-
-impl Wrong {
-    /// What to do about it, as far as the migration is concerned.
-    fn hint(&self, id: u64) -> String {
-        match self.astray {
-            Some(Astray::Nameless) => format!(
-                "`sterna migration cancel {id}` cancels the migration; then start it again"
-            ),
-            Some(Astray::Renamed) => then_resume("restore its name", id),
-            Some(Astray::Replaced) => {
-                then_resume("move the other file away, and put the right one back", id)
-            }
-            Some(Astray::Unseen(_)) => then_resume("check its datastore", id),
-            Some(Astray::Shortened { .. }) | None => format!(
-                "find and stop the program that writes there; `sterna migration resume \
-                 {id}` compares both images and copies the differences, `sterna \
-                 migration cancel {id}` cancels the migration"
-            ),
-        }
-    }
-
-    fn blame(&self) -> Blame {
-        match self.astray {
-            Some(Astray::Unseen(_)) => Blame::Away,
-            Some(Astray::Nameless | Astray::Renamed | Astray::Replaced) => {
-                Blame::Destination
-            }
-            Some(Astray::Shortened { .. }) | None => Blame::Untrue,
-        }
-    }
-
-    /// Whether what was copied may not be there any more.
-    fn spoils(&self) -> bool {
-        self.written || matches!(self.astray, Some(Astray::Shortened { .. }))
-    }
-}
-
-impl std::fmt::Display for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.astray {
-            Some(astray) => astray.fmt(f),
-            None => f.write_str("another program has written to it"),
-        }
-    }
 }
 
 impl Files {
