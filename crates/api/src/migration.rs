@@ -159,7 +159,7 @@ pub struct Migration {
     pub guard: Option<Guarding>,
     /// Where it is.
     pub state: MigrationState,
-    /// Why it is paused, or why it ended otherwise than asked.
+    /// Why it is paused, why it does not end, or why it ended otherwise than asked.
     pub reason: Option<String>,
     /// What to do next.
     pub hint: Option<String>,

@@ -8,6 +8,18 @@
 //! What is asked first is what people can least do about. Whether another program has the
 //! file open is not decided here: that holds only while the file is removed.
 
+/// Marks a digest of a file's handle, which stands for the moment at which the file was made
+/// where its file system does not say that. A moment has this bit from the year 2116 on.
+pub const HANDLE: u64 = 1 << 62;
+/// Of those, one of a file system of this machine: another handle is another file for certain.
+pub const LOCAL_HANDLE: u64 = 1 << 61;
+
+/// Whether a file server gave what stands for the moment at which a file was made. A server that
+/// was exchanged, or restored from a backup, may give a file that it has kept another handle.
+pub const fn is_by_server(made: u64) -> bool {
+    made & HANDLE != 0 && made & LOCAL_HANDLE == 0
+}
+
 /// What a file is known by, and what it was like at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
@@ -132,6 +144,8 @@ pub enum Keep {
     Unrecorded,
     /// Its file system does not say when files were made, so it may be another one.
     Undated,
+    /// Its file server gave it another handle, so it may be another one.
+    Rehandled,
     /// Another file has its name.
     Another,
     /// It was written to after the disk had left it.
@@ -217,7 +231,11 @@ fn check_same((number, made): (u64, u64), found: &FileFacts) -> Result<(), Keep>
     if made == 0 || found.made == 0 {
         return Err(Keep::Undated);
     }
-    if made == found.made { Ok(()) } else { Err(Keep::Another) }
+    match made == found.made {
+        true => Ok(()),
+        false if is_by_server(made) && is_by_server(found.made) => Err(Keep::Rehandled),
+        false => Err(Keep::Another),
+    }
 }
 
 #[cfg(test)]
@@ -339,5 +357,15 @@ mod tests {
             let facts = Facts { owner, ..of_vm() };
             assert_eq!(may_go(&facts), Err(Keep::Owner(owner)));
         }
+    }
+
+    #[test]
+    fn another_handle_from_a_file_server_is_not_taken_for_another_file() {
+        let same = |was, is| check_same((7, was), &FileFacts { made: is, ..FILE });
+        assert_eq!(same(HANDLE | 1, HANDLE | 1), Ok(()));
+        assert_eq!(same(HANDLE | 1, HANDLE | 2), Err(Keep::Rehandled));
+        let local = HANDLE | LOCAL_HANDLE;
+        assert_eq!(same(local | 1, local | 2), Err(Keep::Another));
+        assert_eq!(same(1, 2), Err(Keep::Another), "moments");
     }
 }

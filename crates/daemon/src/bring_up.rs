@@ -105,8 +105,8 @@ impl Daemon {
     /// Lets go on what waited for a datastore that is back, and looks what it has.
     fn see_to(self: &Arc<Self>, handle: &Arc<DatastoreHandle>) {
         // All disks and moves are read for that, so not for directories, which have no size.
-        if !handle.is_shared() && !self.works_on(handle) {
-            handle.follow_size();
+        if !handle.is_shared() {
+            handle.follow_size(|| self.works_on(handle));
         }
         // What waits for one that hangs goes on when it answers.
         if handle.is_back() && handle.must_answer().is_ok() {

@@ -28,6 +28,8 @@ mod threadless;
 
 pub use serve::{Running, serve};
 pub use settings::{IoChoice, Settings};
+pub use sterna_os::is_moment;
+pub use sterna_os::limits::check_start;
 pub use sterna_runtime::log::{LAST_LINES, Log, State as LogState};
 pub use sterna_runtime::notes::Notes;
 pub use sterna_runtime::threads::within;

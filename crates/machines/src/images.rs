@@ -189,7 +189,10 @@ fn view(file: &str, found: &FoundFile, known: &Known) -> DatastoreImage {
         Known::LeftByVm(record)
             if record
                 .source_file
-                .is_some_and(|was| was.is_another(&found.facts().file.into())) => {}
+                .map(|was| (was, KnownFile::from(found.facts().file)))
+                .is_some_and(|(was, is)| {
+                    was.is_another(&is) && !was.is_rehandled(&is)
+                }) => {}
         Known::LeftByVm(record) => {
             image.is = ImageUse::OldCopy;
             image.migration = Some(record.id);

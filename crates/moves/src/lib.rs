@@ -158,6 +158,8 @@ struct State {
     astray: Option<copies::Wrong>,
     /// How often it has opened the destination anew by itself.
     came_back: u32,
+    /// How often others have changed its source.
+    changed: sources::Changed,
     /// The files of both images, while there is a mirror, and until its end is recorded.
     held: copies::Files,
     /// Why its end is not recorded, if that was tried.
@@ -232,6 +234,7 @@ impl Job {
                 unsealed: None,
                 astray: None,
                 came_back: 0,
+                changed: sources::Changed::default(),
                 held: copies::Files::default(),
                 unended: None,
             }),

@@ -8,6 +8,8 @@
 //! is on a device or an export stays as well, but the sidecar behind it goes, so that the place
 //! is free for a disk.
 //!
+//! If something else is there by then, or nothing, the note says that the old image has left.
+//!
 //! Nothing is done unless the image says of itself what the migration has left there, and the
 //! disk is served from a newer image that is under its name.
 
@@ -145,10 +147,18 @@ impl Moves {
             let is_of_us = it.role == Role::Active || frees && it.role == Role::Retired;
             is_of_us && is_old_source(it, record)
         };
-        if !handle.says(file, record.size)?.is_some_and(|says| is_left(&says)) {
-            return Ok(Tried::NotOurs);
-        }
+        let says = handle.says(file, record.size)?;
         store.must_be_there()?;
+        if !says.as_ref().is_some_and(is_left) {
+            let is_put_away =
+                says.as_ref().is_some_and(|says| is_old_source(says, record));
+            let note = match is_put_away {
+                true => self.put_away_note(record, &handle),
+                false => left(&self.place(&record.from), says.is_some()),
+            };
+            store.set_end_note(record.id, &note)?;
+            return Ok(if is_put_away { Tried::PutAway } else { Tried::NotOurs });
+        }
         self.check_won(record)?;
         let retired = Identity {
             generation: record.source_generation,
@@ -177,8 +187,28 @@ impl Moves {
     }
 }
 
+/// What is said of an old image that is not at its place any more.
+fn left(place: &str, is_taken: bool) -> String {
+    let now = if is_taken { "another image is there now" } else { "it was removed" };
+    format!("the old image is not at {place} any more: {now}")
+}
+
 /// Whether a disk has a newer image than the one that a migration has left, in another place.
 fn is_elsewhere(disk: &DiskRecord, left: &MigrationRecord) -> bool {
     let is_there = disk.datastore == left.from.datastore && disk.image == left.from.image;
     disk.generation > left.source_generation && !is_there
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_note_of_an_old_image_that_has_left_is_not_tried_again() {
+        for is_taken in [false, true] {
+            let note = left("/a/db.raw", is_taken);
+            assert!(!note.starts_with(STAYS), "{note}");
+            assert!(note.contains("not at /a/db.raw any more"), "{note}");
+        }
+    }
 }

@@ -123,7 +123,7 @@ impl Moves {
         let guard = fares(guarding, &record.guard, &record.application, record.step);
         let state = state_of(&record, progress.as_ref());
         let is_copying = is_copying(state, guard.as_ref());
-        let undone = self.undone(&record);
+        let undone = self.undone(&record).or_else(|| self.source_changes(&record));
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);

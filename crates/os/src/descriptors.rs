@@ -167,8 +167,27 @@ impl Descriptors {
 }
 
 /// What to do about it.
-pub const HINT: &str = "raise it: LimitNOFILE= in the daemon's unit, or `ulimit -Hn` \
-                               before its start; it takes the hard limit by itself";
+pub const HINT: &str = "raise the hard limit of open files: LimitNOFILE= in the daemon's unit, \
+                        or `ulimit -Hn` before its start; the daemon takes all of it by itself";
+
+/// What a daemon without disks has open, and a few more: what it reads at its start would fail
+/// for another reason each time.
+const START: u64 = 32;
+
+/// Refuses to start a daemon that may not have that many.
+pub fn check_start() -> Result<()> {
+    check_limit(getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX))
+}
+
+fn check_limit(hard: u64) -> Result<()> {
+    if hard >= START {
+        return Ok(());
+    }
+    let message = format!(
+        "the daemon needs {START} open files to start, and the hard limit is {hard}"
+    );
+    Err(Error::unavailable(message).hint(HINT))
+}
 
 /// Has a program begin with the limit that this one began with.
 pub fn as_before(command: &mut Command) {
@@ -201,6 +220,15 @@ mod tests {
         assert_eq!((low.of_api(), low.of_guests(), low.for_moves()), (32, 160, 192));
         let tiny = Descriptors { limit: 8 };
         assert_eq!((tiny.of_api(), tiny.of_guests(), tiny.for_moves()), (1, 5, 6));
+    }
+
+    #[test]
+    fn a_daemon_does_not_start_with_less_than_it_has_open_without_disks() {
+        let refused = check_limit(START - 1).unwrap_err();
+        assert!(refused.message.contains("needs 32 open files"), "{refused:?}");
+        assert!(refused.message.contains("the hard limit is 31"), "{refused:?}");
+        assert!(refused.hint.contains("LimitNOFILE="), "{refused:?}");
+        assert!(check_limit(START).is_ok());
     }
 
     #[test]

@@ -28,7 +28,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sterna_core::file_system;
 
 pub use descriptors::Descriptors;
-pub use local::Local;
+pub use local::{Local, is_moment};
 pub use processors::Processors;
 pub use state_lock::{StateLock, failed_storage};
 

@@ -15,6 +15,11 @@ use sterna_core::schedule::{Moment, Schedule, Weekday};
 /// What is farther ahead, in seconds, is as good as never: five years.
 const NEVER: u64 = 5 * 366 * 24 * 60 * 60;
 
+/// Whether a text says a moment ([`Local::moment_of`]).
+pub fn is_moment(text: &str) -> bool {
+    Local::now().moment_of(text).is_some()
+}
+
 /// A moment as the clock on the wall shows it.
 #[derive(Clone, Debug)]
 pub struct Local(Zoned);

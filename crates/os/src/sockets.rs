@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use listenfd::ListenFd;
-use sterna_api::paths::too_long;
+use sterna_api::paths::{in_it, too_long};
 use sterna_api::{Error, Result};
 
 /// How long a socket may outlive its daemon. The ring of a daemon that was killed
@@ -96,6 +96,11 @@ fn remove_stale(path: &Path) -> Result<()> {
         Err(error) => return Err(cannot_listen(path, &error)),
     };
     let shown = path.display();
+    if kind.is_dir() {
+        let message = format!("cannot listen on {shown}: that is a directory");
+        let hint = format!("give the path of a socket in it: {}", in_it(path).display());
+        return Err(Error::in_use(message).hint(hint));
+    }
     if !kind.is_socket() {
         let message = format!("cannot listen on {shown}: that is not a socket");
         return Err(Error::in_use(message).hint("choose another path"));
@@ -184,6 +189,15 @@ fn take_over(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_no_socket_and_who_gives_one_learns_what_to_give() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = bind_unix(dir.path()).unwrap_err();
+        assert!(refused.message.contains("that is a directory"), "{refused:?}");
+        assert!(refused.hint.ends_with("/sterna.sock"), "{refused:?}");
+        assert!(dir.path().is_dir());
+    }
 
     #[test]
     fn a_stale_socket_is_replaced_and_a_live_one_is_not() {

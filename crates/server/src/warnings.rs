@@ -183,7 +183,9 @@ impl Server {
                 continue;
             }
             let Some(pause) = self.moves.standstill(&migration) else {
-                warnings.extend(self.moves.undone(&migration));
+                let undone = self.moves.undone(&migration);
+                let changed = || self.moves.source_changes(&migration);
+                warnings.extend(undone.or_else(changed));
                 let fares = self.moves.guarding(migration.id);
                 warnings.extend(fares.and_then(|fares| missed(migration.id, &fares)));
                 continue;

@@ -7,7 +7,8 @@
 //! there is one.
 //!
 //! **If the file cannot be had** at the start, as the threads of a daemon before this one hang and
-//! keep it, entries are in memory, and go into the file as soon as it can be had ([`AGAIN`]).
+//! keep it, entries are in memory, and go into the file as soon as it can be had ([`AGAIN`]). Of
+//! more than [`MEMORY_MOST`] the oldest go; how many, and from when, is told in their place.
 //!
 //! What is older than a year goes, and of more than [`ENTRIES_MOST`] entries the oldest.
 
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Row, params};
 use sterna_api::Activity;
+use sterna_os::{Local, clock};
 
 use super::beside::{BesideError, Kind};
 use super::{from_sql, to_sql};
@@ -48,6 +50,9 @@ const AGAIN: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(3);
 /// The most entries that somebody reads at once.
 const READ_MOST: usize = 5000;
+
+/// The most entries in memory: so many go into the file at once.
+const MEMORY_MOST: usize = READ_MOST;
 
 /// Which activities are wanted: the latest that fit, the latest first.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +93,9 @@ impl ActivityLog {
         let missed = is_in_memory.then(|| (path.to_owned(), Instant::now()));
         let (queue, messages) = mpsc::sync_channel(QUEUE);
         let lost = Arc::<AtomicU64>::default();
-        let writer = Writer { connection, missed, lost: lost.clone(), tidied: None };
+        let dropped = Dropped::default();
+        let writer =
+            Writer { connection, missed, dropped, lost: lost.clone(), tidied: None };
         thread::Builder::new()
             .name("sterna-activity".into())
             .spawn(move || writer.run(&messages))?;
@@ -121,11 +128,54 @@ impl ActivityLog {
     }
 }
 
+/// Entries in memory that made room for later ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Dropped {
+    count: u64,
+    /// The first and the last (milliseconds since 1970).
+    from_ms: u64,
+    to_ms: u64,
+}
+
+impl Dropped {
+    /// With more of them, which came later.
+    fn and(self, more: Dropped) -> Dropped {
+        let from_ms = if self.count > 0 { self.from_ms } else { more.from_ms };
+        Dropped { count: self.count + more.count, from_ms, ..more }
+    }
+
+    /// What stands in their place; nothing if there are none.
+    fn told(self) -> Option<Activity> {
+        let local = Local::now();
+        let words = |at_ms: u64| {
+            let ago = clock::now_ms().saturating_sub(at_ms);
+            local.words_ago(Duration::from_millis(ago))
+        };
+        let Dropped { count, from_ms, to_ms } = self;
+        (count > 0).then(|| Activity {
+            seq: 0,
+            at_ms: to_ms,
+            who: "sterna".into(),
+            about: None,
+            text: format!(
+                "{count} entries of this list were lost, from {} to {}: its file could not be \
+                 used, and the memory for entries was full",
+                words(from_ms),
+                words(to_ms)
+            ),
+            command: None,
+            ok: false,
+        })
+    }
+}
+
 /// Who has the file.
 struct Writer {
     connection: Connection,
     /// The file that could not be had, and when it was tried last: entries are in memory.
     missed: Option<(PathBuf, Instant)>,
+    /// What did not fit into memory.
+    dropped: Dropped,
     lost: Arc<AtomicU64>,
     tidied: Option<Instant>,
 }
@@ -162,19 +212,34 @@ impl Writer {
             return;
         }
         *tried = Instant::now();
+        let gap = self.dropped.told();
         let brought = KIND.connect(path).and_then(|mut file| {
             let mut known = read(
                 &self.connection,
-                &Wanted { limit: READ_MOST, ..Wanted::default() },
+                &Wanted { limit: MEMORY_MOST, ..Wanted::default() },
             )?;
             known.reverse();
-            insert(&mut file, known.iter())?;
+            insert(&mut file, gap.iter().chain(&known))?;
             Ok(file)
         });
         // If not, somebody has it still.
         if let Ok(file) = brought {
             tracing::info!(path = %path.display(), "this file can be used again");
             (self.connection, self.missed) = (file, None);
+            self.dropped = Dropped::default();
+        }
+    }
+
+    /// Makes room for what comes next, as long as entries are in memory.
+    fn make_room(&mut self) {
+        if self.missed.is_none() {
+            return;
+        }
+        match drop_oldest(&self.connection) {
+            Ok(Some(more)) => self.dropped = self.dropped.and(more),
+            Ok(None) => {}
+            // Not as a warning, which would be an entry.
+            Err(error) => tracing::debug!(%error, "old activities stay in memory"),
         }
     }
 
@@ -199,6 +264,7 @@ impl Writer {
             // Not as a warning, which would be an entry.
             tracing::debug!(%error, "activities were not written");
         }
+        self.make_room();
         if self.tidied.is_none_or(|last| last.elapsed() >= TIDY) {
             self.tidied = Some(Instant::now());
             // It is tried again in an hour.
@@ -221,6 +287,26 @@ fn insert<'a>(
     }
     drop(statement);
     transaction.commit()
+}
+
+/// Drops the oldest entries that are too many for memory.
+fn drop_oldest(connection: &Connection) -> rusqlite::Result<Option<Dropped>> {
+    let too_old = "seq <= (SELECT max(seq) FROM activities) - ?";
+    let sql = format!(
+        "SELECT count(*), ifnull(min(at_ms), 0), ifnull(max(at_ms), 0) FROM activities
+         WHERE {too_old}"
+    );
+    let most = to_sql(MEMORY_MOST as u64);
+    let found = connection.query_row(&sql, [most], |row| {
+        let (count, from_ms, to_ms) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let [count, from_ms, to_ms] = [count, from_ms, to_ms].map(from_sql);
+        Ok(Dropped { count, from_ms, to_ms })
+    })?;
+    if found.count == 0 {
+        return Ok(None);
+    }
+    connection.execute(&format!("DELETE FROM activities WHERE {too_old}"), [most])?;
+    Ok(Some(found))
 }
 
 fn read(connection: &Connection, wanted: &Wanted) -> Result<Vec<Activity>, BesideError> {
@@ -329,6 +415,7 @@ mod tests {
         let mut writer = Writer {
             connection: KIND.in_memory().unwrap(),
             missed: Some((path, Instant::now())),
+            dropped: Dropped::default(),
             lost: Arc::default(),
             tidied: None,
         };
@@ -342,6 +429,35 @@ mod tests {
         let found = read(&writer.connection, &all()).unwrap();
         let texts: Vec<_> = found.iter().map(|it| it.text.as_str()).collect();
         assert_eq!(texts, ["three", "two", "one"]);
+    }
+
+    #[test]
+    fn of_what_did_not_fit_into_memory_the_list_says_how_much_and_from_when_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer {
+            connection: KIND.in_memory().unwrap(),
+            missed: Some((dir.path().join("activity.db"), Instant::now())),
+            dropped: Dropped::default(),
+            lost: Arc::default(),
+            tidied: None,
+        };
+        let now = clock::now_ms();
+        let came = |at: usize| entry(now + at as u64, "disk a", &at.to_string());
+        let many: Vec<_> = (0..MEMORY_MOST + 3).map(came).collect();
+        writer.write(&many[..MEMORY_MOST + 1]);
+        writer.write(&many[MEMORY_MOST + 1..]);
+        let dropped = Dropped { count: 3, from_ms: now, to_ms: now + 2 };
+        assert_eq!(writer.dropped, dropped);
+        let long_ago = Instant::now().checked_sub(AGAIN).unwrap();
+        writer.missed.as_mut().unwrap().1 = long_ago;
+        writer.write(&[came(MEMORY_MOST + 3)]);
+        assert_eq!((writer.missed.is_none(), writer.dropped), (true, Dropped::default()));
+        let first = Wanted { before: Some(3), ..all() };
+        let found = read(&writer.connection, &first).unwrap();
+        assert_eq!(found[0].text, "3", "the oldest that did fit");
+        let gap = &found[1].text;
+        assert!(gap.starts_with("3 entries of this list were lost, from "), "{gap}");
+        assert!(!found[1].ok && found.len() == 2);
     }
 
     #[test]

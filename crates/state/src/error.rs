@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sterna_api::Error;
+use sterna_os::limits::THREADS;
 
 use super::Step;
 use super::in_place::was_taken_back;
@@ -63,6 +64,9 @@ pub enum StoreError {
          or cannot be looked at any more, and the next daemon would not know of a change"
     )]
     Gone,
+    /// The store has no thread.
+    #[error("cannot start the thread of the state database: {0}")]
+    NoThread(std::io::Error),
     /// The store's thread is gone.
     #[error("the state database is closed")]
     Closed,
@@ -91,6 +95,7 @@ impl StoreError {
             StoreError::Step { .. } => "see `sterna migration list`",
             StoreError::Taken { .. } => "choose another name, or wait for the migration",
             StoreError::Gone => GONE,
+            StoreError::NoThread(_) => THREADS,
             StoreError::Closed => "the daemon is stopping; ask again when it runs",
         }
     }

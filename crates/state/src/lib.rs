@@ -178,7 +178,7 @@ impl Store {
             }
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
-        let thread = thread.expect("a process that starts can start a thread");
+        let thread = thread.map_err(StoreError::NoThread)?;
         let inner = Inner {
             closed: Arc::default(),
             work: Some(sender),

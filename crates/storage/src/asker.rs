@@ -20,6 +20,10 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// to know. If nobody did, nobody knows what was between.
 const SOON: Duration = Duration::from_secs(30);
 
+/// An answer that takes no longer than this is one. A later one may be a question that gave up
+/// (a connection has seconds to be made), though it had more time.
+const PROMPT: Duration = Duration::from_millis(800);
+
 /// Of whom one thing is asked at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
@@ -30,8 +34,9 @@ pub struct Asker {
 struct Turn {
     /// The question that is open, if one is.
     open: Mutex<Option<Open>>,
-    /// Questions that were all answered too late, up to the last that has ended.
-    late: Mutex<Option<Late>>,
+    /// Questions that were all answered too late, up to the last that has ended: of all askers
+    /// of one whom several things are asked.
+    late: Arc<Mutex<Option<Late>>>,
     closed: Condvar,
 }
 
@@ -50,6 +55,8 @@ struct Open {
     since: Instant,
     /// So long it may be.
     limit: Duration,
+    /// Nothing is asked of anybody: that it ends says nothing.
+    is_empty: bool,
 }
 
 impl Late {
@@ -76,7 +83,8 @@ impl Turn {
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        *open = Some(Open { since: Instant::now(), limit });
+        let is_empty = patience.asks_nothing;
+        *open = Some(Open { since: Instant::now(), limit, is_empty });
         true
     }
 
@@ -88,12 +96,16 @@ impl Turn {
 
     fn end(&self) {
         let mut open = lock(&self.open);
-        if let Some(Open { since, limit }) = open.take() {
-            let is_late = since.elapsed() > limit;
+        if let Some(Open { since, limit, is_empty }) = open.take() {
+            let took = since.elapsed();
             let mut late = lock(&self.late);
-            let before = late.filter(|late| late.lasts_until(since));
-            let since = before.map_or(since, |late| late.since);
-            *late = is_late.then(|| Late { since, until: Instant::now() });
+            if took > limit {
+                let before = late.filter(|late| late.lasts_until(since));
+                let since = before.map_or(since, |late| late.since);
+                *late = Some(Late { since, until: Instant::now() });
+            } else if took <= PROMPT && !is_empty {
+                *late = None;
+            }
         }
         drop(open);
         self.closed.notify_all();
@@ -109,6 +121,8 @@ struct Patience<'a> {
     is_in_turn: bool,
     /// Not if nobody wants to know any more.
     over: Option<&'a AtomicBool>,
+    /// Only for its turn.
+    asks_nothing: bool,
 }
 
 impl Patience<'_> {
@@ -157,15 +171,28 @@ impl<T> Asked<T> {
 }
 
 impl Asker {
+    /// Asks something else of whom this one asks: since when nobody was answered is known to
+    /// both.
+    pub(crate) fn beside(&self) -> Asker {
+        let late = Arc::clone(&self.turn.late);
+        Asker { turn: Arc::new(Turn { late, ..Turn::default() }) }
+    }
+
     /// For how long the open question has been open, if there is one; or those before it, if
     /// they were answered too late. (A question to a server gives up, and is asked anew.)
-    pub(crate) fn open_for(&self) -> Option<Duration> {
+    /// Between two attempts: for how long there was no answer.
+    pub(crate) fn silent_for(&self) -> Option<Duration> {
         let open = *lock(&self.turn.open);
-        let late = *lock(&self.turn.late);
-        open.map(|Open { since, .. }| {
-            let before = late.filter(|late| late.lasts_until(since));
-            before.map_or(since, |late| late.since).elapsed()
-        })
+        let asked = open.map_or_else(Instant::now, |open| open.since);
+        let before = lock(&self.turn.late).filter(|late| late.lasts_until(asked));
+        let since = before.map(|late| late.since).or(open.map(|open| open.since));
+        since.map(|since| since.elapsed())
+    }
+
+    /// Whether a question is open.
+    #[cfg(test)]
+    pub(crate) fn is_open(&self) -> bool {
+        lock(&self.turn.open).is_some()
     }
 
     /// For how long the open question has been open, if it has had its time.
@@ -187,6 +214,13 @@ impl Asker {
         self.ask_with(limit, Patience::default(), question)
     }
 
+    /// Whether an earlier question has been answered, or has its time still, by `limit`: nothing
+    /// else is asked.
+    pub(crate) fn ask_nothing(&self, limit: Duration) -> Asked<()> {
+        let patience = Patience { asks_nothing: true, ..Patience::default() };
+        self.ask_with(limit, patience, || ())
+    }
+
     /// The same, once an earlier one that has its time still, or is just ending, has ended;
     /// unless it is `over` before its turn comes.
     pub(crate) fn ask_in_turn<T: Send + 'static>(
@@ -195,7 +229,8 @@ impl Asker {
         over: Option<&AtomicBool>,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Asked<T> {
-        let patience = Patience { grace: GLANCE, is_in_turn: true, over };
+        let patience =
+            Patience { grace: GLANCE, is_in_turn: true, over, ..Patience::default() };
         self.ask_with(limit, patience, question)
     }
 
@@ -251,21 +286,64 @@ mod tests {
         };
         let ends = |release: mpsc::Sender<()>| {
             drop(release);
-            while asker.open_for().is_some() {
+            while asker.is_open() {
                 thread::yield_now();
             }
         };
         let began = Instant::now();
         ends(hangs());
+        let between = asker.silent_for().unwrap();
+        assert!(between >= SHORT && between <= began.elapsed(), "{between:?}");
         let release = hangs();
-        let seen = asker.open_for().unwrap();
+        let seen = asker.silent_for().unwrap();
         assert!(seen >= SHORT * 2 && seen <= began.elapsed(), "{seen:?}");
         assert!(asker.overdue_for().unwrap() < seen, "it alone");
         ends(release);
         assert_eq!(asker.ask(LONG, || 7).answer(), Some(7));
         let (_release, held) = mpsc::channel::<()>();
         let _open = asker.ask(LONG, move || held.recv().is_ok());
-        assert!(asker.open_for().unwrap() < LONG, "that is over");
+        assert!(asker.silent_for().unwrap() < LONG, "that is over");
+    }
+
+    #[test]
+    fn who_asks_two_things_of_one_knows_since_when_neither_was_answered() {
+        let (one, other) = {
+            let one = Asker::default();
+            let other = one.beside();
+            (one, other)
+        };
+        let hangs = |asker: &Asker| {
+            let (release, held) = mpsc::channel::<()>();
+            assert_eq!(asker.ask(SHORT, move || held.recv().is_ok()).answer(), None);
+            release
+        };
+        drop(hangs(&one));
+        while one.is_open() {
+            thread::yield_now();
+        }
+        let began = Instant::now();
+        let release = hangs(&other);
+        let so_far = began.elapsed();
+        assert!(other.silent_for().unwrap() > so_far, "it began with the first");
+        assert!(one.silent_for().unwrap() > so_far, "and both say so");
+        assert_eq!(one.ask(LONG, || 7).answer(), Some(7));
+        assert_eq!(one.silent_for(), None, "it was answered");
+        drop(release);
+    }
+
+    #[test]
+    fn a_question_that_gives_up_in_its_time_ends_no_silence() {
+        let asker = Asker::default();
+        let (release, held) = mpsc::channel::<()>();
+        assert_eq!(asker.ask(SHORT, move || held.recv().is_ok()).answer(), None);
+        drop(release);
+        while asker.is_open() {
+            thread::yield_now();
+        }
+        let give_up = || thread::sleep(PROMPT + SHORT);
+        assert_eq!(asker.ask(LONG, give_up).answer(), Some(()));
+        assert_eq!(asker.ask_nothing(LONG).answer(), Some(()), "nor one of nobody");
+        assert!(asker.silent_for().is_some_and(|span| span > PROMPT), "it goes on");
     }
 
     #[test]
@@ -305,7 +383,7 @@ mod tests {
         let asker = Asker::default();
         let (release, held) = mpsc::channel::<()>();
         assert_eq!(asker.ask(SHORT, move || held.recv().is_ok()).answer(), None);
-        assert!(asker.open_for().is_some_and(|span| span >= SHORT));
+        assert!(asker.silent_for().is_some_and(|span| span >= SHORT));
         let begun = Instant::now();
         assert_eq!(asker.ask_in_turn(SHORT, None, || 1).answer(), None, "it goes on");
         assert!(begun.elapsed() >= GLANCE, "it might have been just ending");

@@ -52,6 +52,25 @@ fn taken(location: &Location, datastore: &str) -> Error {
     Error::in_use(message).hint(hint)
 }
 
+/// Refuses a device, or an export, that is there and leads to nothing. One that is known may be
+/// without its medium for a while.
+fn check_has_bytes(handle: &DatastoreHandle) -> Result<()> {
+    match handle.get()?.size_at_opening() {
+        Some(0) => Err(no_bytes(&handle.record().location)),
+        _ => Ok(()),
+    }
+}
+
+fn no_bytes(location: &Location) -> Error {
+    let message = format!(
+        "{location} has 0 bytes: nothing is attached to it, or its medium is missing"
+    );
+    Error::unavailable(message).hint(
+        "attach what it is to lead to (`lsblk` shows the sizes of devices), and add the \
+         datastore again",
+    )
+}
+
 impl Storage {
     /// All datastores, by name.
     pub fn list_datastores(&self) -> Result<Vec<Datastore>> {
@@ -92,6 +111,7 @@ impl Storage {
         handle.open().map_err(|error| {
             error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;
+        check_has_bytes(&handle)?;
         self.check_is_no_disk(&handle)?;
         // A link, a mount or a file system in user space leads to it by another path.
         let same = |other: &Arc<DatastoreHandle>| handle.is_same_directory(other);

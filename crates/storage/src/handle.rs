@@ -114,7 +114,11 @@ impl DatastoreHandle {
             Some(model) => budget.emulating(model.clone()),
             None => budget,
         });
+        let asker = Asker::default();
         DatastoreHandle {
+            listing: asker.beside(),
+            visits: Visits::beside(&asker),
+            asker,
             maintenance: AtomicBool::new(record.maintenance.is_some()),
             mark: Mutex::new(record.mark),
             record,
@@ -127,12 +131,9 @@ impl DatastoreHandle {
             is_seen_to: AtomicBool::default(),
             is_looked_at: AtomicBool::default(),
             opening: Mutex::default(),
-            asker: Asker::default(),
             writes: Asker::default(),
-            listing: Asker::default(),
             files: Asker::default(),
             readings: Readings::default(),
-            visits: Visits::default(),
             at_first: AtFirst::default(),
             rounds: Rounds::default(),
             ending,
@@ -241,13 +242,12 @@ impl DatastoreHandle {
     /// out of order and says so is no hindrance: a disk may be moved away from it.
     pub fn must_not_hang(&self) -> Result<()> {
         let Ok(datastore) = self.get() else { return Ok(()) };
-        self.answer_to(move || {
-            // What it answers is of no account. Servers and devices are not asked: whoever
-            // uses one has a bound of its own.
-            if datastore.holds_many() {
-                let _ = (datastore.space(), datastore.check());
-            }
-        })
+        // Servers and devices are not asked: whoever uses one has a bound of its own.
+        if !datastore.holds_many() {
+            return self.answered(self.asker.ask_nothing(FIGURE));
+        }
+        // What it answers is of no account.
+        self.answer_to(move || drop((datastore.space(), datastore.check())))
     }
 
     /// The answer to a question, which comes soon; if it does not, what waits for the
@@ -277,11 +277,16 @@ impl DatastoreHandle {
 
     /// What is wrong with a datastore that lets questions hang.
     fn silent(&self) -> String {
-        let read = self.asker.open_for().or_else(|| self.listing.open_for());
-        match read.filter(|span| *span >= FIGURE && span.as_secs() > 0) {
+        match self.silent_for().filter(|span| span.as_secs() > 0) {
             Some(span) => format!("{SILENT} in time (for {} s by now)", span.as_secs()),
             None => self.takes_no_writes().unwrap_or_else(|| SILENT.into()),
         }
+    }
+
+    /// For how long nothing that was asked has been answered: one span for all who say it.
+    pub(crate) fn silent_for(&self) -> Option<Duration> {
+        let asked = [self.asker.silent_for(), self.listing.silent_for()];
+        asked.into_iter().chain([self.visits.silent_for()]).flatten().max()
     }
 
     /// It is being opened for as long as this is kept.
@@ -312,9 +317,12 @@ impl DatastoreHandle {
 
     /// A device or an export may have another size than when it was opened: it was not attached
     /// yet, or another one was. Then it is opened anew, which is right only if nobody uses it
-    /// now: where its sidecar is depends on its size. An export that is free is not asked, as
-    /// its server may have one client at a time.
-    pub fn follow_size(&self) {
+    /// now (`is_worked_on`): where its sidecar is depends on its size. An export that is free is
+    /// not asked, as its server may have one client at a time.
+    pub fn follow_size(&self, is_worked_on: impl Fn() -> bool) {
+        if is_worked_on() {
+            return;
+        }
         let Ok(datastore) = self.get() else { return };
         let may_be_asked = match self.record.location {
             Location::Directory(_) | Location::Array(_) => false,
@@ -329,6 +337,10 @@ impl DatastoreHandle {
         let size = self.asker.ask(FIGURE, move || asked.size_now());
         let Some(Ok(Some(now))) = size.answer() else { return };
         if datastore.size_at_opening().is_none_or(|was| was == now) {
+            return;
+        }
+        // Somebody may have begun since: to ask a server takes a while.
+        if is_worked_on() {
             return;
         }
         let problem = format!("it has {} now, and is opened anew", Bytes(now));
@@ -356,6 +368,9 @@ impl DatastoreHandle {
     /// time may be: who does something there finds out.
     fn still_open(&self) -> Option<Arc<Datastore>> {
         let datastore = self.get().ok().filter(|datastore| datastore.is_marked())?;
+        if !datastore.holds_many() {
+            return Some(datastore); // There is nothing to ask of it.
+        }
         let asked = datastore.clone();
         let checked = self.asker.ask(FIGURE, move || asked.check());
         if let Some(Err(error)) = checked.answer() {

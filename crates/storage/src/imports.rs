@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -108,10 +109,12 @@ impl Storage {
             move || {
                 let file = File::options().read(true).write(true).open(&path)?;
                 let is_local = is_of_this_machine(&file);
-                Ok((Ground::of(&file)?, file, is_local))
+                let found = file.metadata()?;
+                let inode = (found.dev(), found.ino());
+                Ok((Ground::of(&file)?, file, is_local, inode))
             }
         })?;
-        let (ground, file, is_local) = opened.map_err(unreadable(&path))?;
+        let (ground, file, is_local, inode) = opened.map_err(unreadable(&path))?;
         if let Some(what) = self.shares_with(&ground)? {
             let message = format!("{shown} has the same bytes as {what}");
             return Err(Error::in_use(message).hint(
@@ -119,6 +122,7 @@ impl Storage {
                  other",
             ));
         }
+        self.check_is_no_other_name(&shown, inode)?;
         // While it is open, a file system in user space has what is below open as well.
         let (disks, mut grounds) = match is_local {
             true => Default::default(),

@@ -22,6 +22,7 @@ mod exchanged;
 mod fingerprints;
 pub(crate) mod gate;
 pub mod handle;
+mod hard_links;
 pub mod hours;
 mod imports;
 pub mod lookout;

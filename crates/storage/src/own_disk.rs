@@ -325,7 +325,7 @@ pub(crate) fn read_at<T: Send + 'static>(
 
 /// A visit has had its time, or an earlier one that goes on.
 fn hangs(to: &DatastoreHandle, limit: Duration) -> Error {
-    silent(to, to.visits.open_for().unwrap_or(limit))
+    silent(to, to.silent_for().unwrap_or(limit))
 }
 
 /// Nothing is compared any more.

@@ -101,7 +101,8 @@ fn code(error: &DatastoreError) -> ErrorCode {
         | E::Mounted { .. }
         | E::Held { .. }
         | E::Another(_)
-        | E::Unproven(_) => ErrorCode::InUse,
+        | E::Unproven(_)
+        | E::Rehandled(_) => ErrorCode::InUse,
         E::Elsewhere { .. }
         | E::Io { .. }
         | E::Remote { .. }
@@ -131,6 +132,11 @@ fn hint(error: &DatastoreError) -> &'static str {
         }
         DatastoreError::Exists(_) => {
             "import it with `sterna disk import`, remove it, or choose another name"
+        }
+        DatastoreError::Rehandled(_) => {
+            "if the file server was exchanged or restored, compare size, dates and content of \
+             the file with what you expect there, then go on or remove it by hand; else look \
+             for the program that has put its file there"
         }
         DatastoreError::Another(_) | DatastoreError::Unproven(_) => {
             "find out whose file it is before you remove it"

@@ -440,3 +440,23 @@ fn an_old_copy_counts_as_room() {
     stage.daemon.sterna("migrate a --to tiny").ok();
     assert_eq!(stage.daemon.disk("a")["datastore"], "tiny");
 }
+
+#[test]
+fn a_second_name_of_the_image_of_a_disk_that_is_not_served_is_not_imported() {
+    let mut stage = Stage::new();
+    stage.disk("web", MIB);
+    stage.daemon.stop();
+    let (image, link) = (stage.here.join("web.raw"), stage.here.join("link.raw"));
+    fs::hard_link(&image, &link).expect("give the image a second name");
+    // Without its sidecar nobody knows whether it is the disk's.
+    let sidecar = stage.here.join("web.raw.sterna");
+    fs::rename(&sidecar, stage.scratch.path("aside")).expect("take the sidecar away");
+    stage.daemon.restart();
+    assert!(stage.daemon.json("disk show web")["problem"].is_string());
+    let import = format!("disk import log --on here {}", link.display());
+    let refused = stage.daemon.sterna(&import);
+    refused.fails_with(&["is the image of disk web", "another name of the same file"]);
+    let copy = stage.here.join("copy.raw");
+    fs::copy(&image, &copy).expect("copy the image");
+    stage.daemon.sterna(&format!("disk import log --on here {}", copy.display())).ok();
+}

@@ -396,3 +396,20 @@ fn a_kept_image_is_found_though_its_device_was_away_for_a_moment_and_came_back_l
         .sterna(&format!("disk create e --size {SIZE} --on far"))
         .fails_with(&["d"]);
 }
+
+#[test]
+fn a_device_that_leads_to_nothing_is_not_added() {
+    let Some(stage) = Stage::given_root(CLIENTS) else { return };
+    let image = stage.here.join("device");
+    File::create(&image).expect("create a file").set_len(SIZE).expect("its size");
+    let device = Loop::over(&image);
+    let at = device.device().to_str().expect("a plain path");
+    programs::run("losetup", ["--detach", at]);
+    stage
+        .daemon
+        .sterna(&format!("datastore add far {at}"))
+        .fails_with(&["has 0 bytes", "lsblk"]);
+    stage.daemon.sterna("datastore show far").fails_with(&["far"]);
+    programs::run("losetup", [at, image.to_str().expect("a plain path")]);
+    stage.daemon.sterna(&format!("datastore add far {at}")).ok();
+}

@@ -187,7 +187,8 @@ fn another_hour_goes_by_what_was_done_in_the_last_week() {
     let unseen = stage.daemon.sterna(&format!("{ask} --at 5h"));
     unseen.fails_with(&["recorded for this hour in the last week", "leave out --at"]);
     let wrong = stage.daemon.sterna(&format!("{ask} --at soon"));
-    wrong.fails_with(&["`soon` is no time to begin at", "(06:00)"]);
+    let wrong = wrong.is_usage_error().stderr;
+    assert!(wrong.contains("no time") && wrong.contains("(06:00)"), "{wrong}");
     assert!(stage.daemon.json(ask)["best"].is_null());
     let now =
         SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_secs();

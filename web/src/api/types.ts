@@ -1506,18 +1506,18 @@ export interface components {
             destination: components["schemas"]["Fared"];
             /**
              * Format: double
-             * @description The part of the destination's room that is taken.
+             * @description The same of the destination.
              */
-            destination_taken: number;
+            destination_taken?: number | null;
             /** @description The disk. */
             disk: components["schemas"]["Fared"];
             /** @description The datastore that it leaves. */
             source: components["schemas"]["Fared"];
             /**
              * Format: double
-             * @description The part of the source's room that is taken.
+             * @description The part of the source's room that is taken; absent if the source did not say so.
              */
-            source_taken: number;
+            source_taken?: number | null;
         };
         /** @description How many moves have paid. */
         BalancedScores: {
@@ -2925,7 +2925,7 @@ export interface components {
              * @description The copier's limit in bytes per second, if there is one.
              */
             rate?: number | null;
-            /** @description Why it is paused, or why it ended otherwise than asked. */
+            /** @description Why it is paused, why it does not end, or why it ended otherwise than asked. */
             reason?: string | null;
             report?: components["schemas"]["Report"] | null;
             /**

@@ -65,6 +65,12 @@ export function waitsFor(move: Migration): string | null {
   return move.reason ?? guard?.reason ?? "its turn among the copies";
 }
 
+/** What keeps a move that is at work from its end, if somebody can do something about it. */
+export function hinders(move: Migration): string | null {
+  const isOver = move.state === "completed" || move.state === "cancelled";
+  return !isOver && move.hint ? (move.reason ?? null) : null;
+}
+
 /** `held to 1.00 MiB/s for policy 2 of class gold`, or `… by policy 9`. */
 export function copiesHeld({ limit, policy, target_of: of }: BindingLimit): string {
   return `held to ${goal(limit)} ${of ? `for policy ${policy} of class ${of}` : `by policy ${policy}`}`;

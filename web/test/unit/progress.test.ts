@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Migration } from "../../src/api/wire.ts";
 import { end, Reached, REGION } from "../../src/model/progress.ts";
 import { shortClock } from "../../src/model/time.ts";
-import { atRate, endWords, pauses, phases, resumes, waitsFor } from "../../src/model/words.ts";
+import { atRate, endWords, pauses, phases, hinders, resumes, waitsFor } from "../../src/model/words.ts";
 
 const GIB = 2 ** 30;
 
@@ -104,6 +104,13 @@ test("a guard that will be in time says so although today's rate would not do", 
   const guard = { asked: { finish_by: 1000, idle_only: false }, state: "holding" } as Migration["guard"];
   assert.equal(endWords(move(5, { guard }, { eta_s: 5000 }), 0), "in time");
   assert.notEqual(endWords(move(5, { guard: { ...guard!, state: "late" } }, { eta_s: 5000 }), 0), "in time");
+});
+
+test("what keeps a move at work from its end is said with what to do about it", () => {
+  const reason = "another program has changed the image of disk db on here 3 times";
+  assert.equal(hinders(move(5, { state: "verifying", reason, hint: "stop it" })), reason);
+  assert.equal(hinders(move(5, { state: "verifying", reason })), null);
+  assert.equal(hinders(move(5, { state: "completed", reason, hint: "stop it" })), null);
 });
 
 test("a move that stands names what it waits for", () => {

@@ -25,10 +25,10 @@ pub struct BalancedScene {
     pub source: Fared,
     /// The destination.
     pub destination: Fared,
-    /// The part of the source's room that is taken.
-    pub source_taken: f64,
-    /// The part of the destination's room that is taken.
-    pub destination_taken: f64,
+    /// The part of the source's room that is taken; absent if the source did not say so.
+    pub source_taken: Option<f64>,
+    /// The same of the destination.
+    pub destination_taken: Option<f64>,
 }
 
 /// Whether a move has paid for itself.

@@ -11,7 +11,7 @@ use sterna_console::output::{Output, prose};
 use sterna_console::table::Pairs;
 use sterna_core::Bytes;
 
-use crate::common::guard::{self, PromiseArgs, percent};
+use crate::common::guard::{self, PromiseArgs, parse_moment, percent};
 use crate::common::rate::parse_rate;
 use crate::common::verification::VerifyArgs;
 
@@ -32,7 +32,7 @@ pub(crate) struct PredictArgs {
     promise: PromiseArgs,
     /// Predict a move that begins at this time (22:00, "2027-01-31 22:00", 8h), from
     /// the load at this hour in the last week
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     at: Option<String>,
 }
 

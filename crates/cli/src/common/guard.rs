@@ -7,6 +7,7 @@ use sterna_console::format::{iops, moment, rate, response, span};
 use sterna_core::Nanos;
 use sterna_core::qos::policy::RESPONSE_MIN;
 use sterna_core::schedule::Schedule;
+use sterna_daemon::is_moment;
 
 /// What is promised to the application.
 #[derive(Clone, Debug, Default, Args)]
@@ -29,7 +30,7 @@ pub(crate) struct GuardArgs {
     promise: PromiseArgs,
     /// The move should end by this time (06:00, "2027-01-31 06:00", 8h); the promise to
     /// the application comes first
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     finish_by: Option<String>,
     /// Copy only while this schedule is open ("22:00-06:00")
     #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
@@ -77,12 +78,18 @@ pub(crate) fn options(guard: &AskGuard) -> String {
     keep.into_iter().chain(p99).chain(by).chain(idle).chain(window).collect()
 }
 
+/// The smallest part that is asked for, in percent: less is shown as nothing, and is a mistake.
+const LEAST_PART: f64 = 0.1;
+
 pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     let bare = text.trim();
     let number = bare.strip_suffix('%');
     let percent = number.unwrap_or(bare).trim().parse().ok();
     let percent = percent.filter(|part: &f64| *part > 0.0 && *part <= 100.0);
     let percent = percent.ok_or("give a percentage above 0% and at most 100% (90%)")?;
+    if percent < LEAST_PART && (number.is_some() || percent * 100.0 < LEAST_PART) {
+        return Err(format!("give at least {LEAST_PART}%"));
+    }
     if number.is_none() && percent < 1.0 {
         let meant = (percent * 1e6).round() / 1e4;
         return Err(format!("give {meant}%, or {bare}% if you mean less than 1%"));
@@ -129,6 +136,17 @@ pub(crate) fn parse_long(text: &str) -> Result<Nanos, String> {
 /// Checked here, so that a mistake is a usage error; said as it was typed.
 pub(crate) fn parse_schedule(text: &str) -> Result<String, String> {
     text.parse::<Schedule>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// A moment: checked here, so that a mistake is a usage error; said as it was typed. Which one it
+/// is, the daemon says by its own clock.
+pub(crate) fn parse_moment(text: &str) -> Result<String, String> {
+    let wrong = || {
+        "this is no time: give a time of day (06:00), a date and a time (2027-01-31 06:00), or \
+         a span from now (8h)"
+            .to_owned()
+    };
+    is_moment(text).then(|| text.to_owned()).ok_or_else(wrong)
 }
 
 /// What was asked for: `keep 97%, by 06:00`.
@@ -206,10 +224,28 @@ mod tests {
     #[test]
     fn a_part_of_one_is_not_taken_for_less_than_a_percent() {
         assert_eq!(parse_part("0.5%"), Ok(0.005));
+        assert_eq!(parse_part("0.1%"), Ok(0.001));
         assert_eq!(parse_part("1"), Ok(0.01));
         for (typed, meant) in [("0.97", "give 97%, or 0.97%"), (".995", "give 99.5%")] {
             let error = parse_part(typed).unwrap_err();
             assert!(error.contains(meant), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_would_be_shown_as_nothing_is_a_mistake() {
+        for wrong in ["1e-308", "0.0000001%", "0.09%"] {
+            assert_eq!(parse_part(wrong), Err("give at least 0.1%".into()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_moment_that_is_none_is_a_usage_error() {
+        for right in ["06:00", "2027-01-31 06:00", "8h", "Sun 06:00"] {
+            assert_eq!(parse_moment(right).as_deref(), Ok(right));
+        }
+        for wrong in ["25:00", "soon", ""] {
+            assert!(parse_moment(wrong).unwrap_err().contains("(06:00)"), "{wrong}");
         }
     }
 

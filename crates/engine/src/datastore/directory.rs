@@ -242,9 +242,12 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed("look at", path)(error)),
         };
-        match said.record.beside.is_some_and(|was| was.is_surely(&is)) {
-            true => Ok(()),
-            false => Err(DatastoreError::Unproven(path.into())),
+        match said.record.beside {
+            Some(was) if was.is_surely(&is) => Ok(()),
+            Some(was) if was.is_rehandled(&is) => {
+                Err(DatastoreError::Rehandled(path.into()))
+            }
+            _ => Err(DatastoreError::Unproven(path.into())),
         }
     }
 
@@ -268,6 +271,9 @@ impl Directory {
         if removed == Removed::Another {
             let is = FileIdentity::at(path).map(|file| file.beside());
             return Err(match (known, is) {
+                (Some(Known::Beside(was)), Ok(is)) if was.is_rehandled(&is) => {
+                    DatastoreError::Rehandled(path.into())
+                }
                 (Some(Known::Beside(was)), Ok(is)) if !was.differs(&is) => {
                     DatastoreError::Unproven(path.into())
                 }

@@ -75,6 +75,14 @@ pub enum DatastoreError {
         .0.display()
     )]
     Unproven(PathBuf),
+    /// The same, as its file server gave it another handle.
+    #[error(
+        "the file server has given {} another handle than before, so Sterna cannot verify that \
+         it is the right file, and has changed nothing there: the server was exchanged or \
+         restored from a backup, or another file has the name",
+        .0.display()
+    )]
+    Rehandled(PathBuf),
     /// The image is removed; that, or the removal of its sidecar, could not be finished.
     #[error("the image is removed, but the removal of its sidecar failed: {0}")]
     SidecarStays(String),

@@ -5,6 +5,8 @@
 //! (`image/file_handle.rs`). If neither is known, the number alone proves nothing: while no
 //! daemon had the file open, another file may have got it.
 
+use sterna_core::old_copy::{HANDLE, LOCAL_HANDLE};
+
 /// What is kept of an image's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
@@ -14,11 +16,6 @@ pub struct Beside {
     /// known.
     pub made: u64,
 }
-
-/// Marks a digest of a handle. A moment has this bit from the year 2116 on.
-const HANDLE: u64 = 1 << 62;
-/// Of those, one of a file system of this machine: another handle is another file for certain.
-const LOCAL: u64 = 1 << 61;
 
 /// What `made` is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +29,7 @@ enum Kind {
 impl Beside {
     /// What stands for the moment at which a file was made, by its handle.
     pub(crate) fn by_handle(digest: u64, is_local: bool) -> u64 {
-        HANDLE | if is_local { LOCAL } else { 0 } | (digest & (LOCAL - 1))
+        HANDLE | if is_local { LOCAL_HANDLE } else { 0 } | (digest & (LOCAL_HANDLE - 1))
     }
 
     /// When the file was made, in nanoseconds since 1970, if its file system says so.
@@ -44,7 +41,7 @@ impl Beside {
         match self.made {
             0 => Kind::Unknown,
             made if made & HANDLE == 0 => Kind::Moment,
-            made if made & LOCAL != 0 => Kind::LocalHandle,
+            made if made & LOCAL_HANDLE != 0 => Kind::LocalHandle,
             _ => Kind::RemoteHandle,
         }
     }
@@ -58,6 +55,16 @@ impl Beside {
     /// Whether both are surely of one file, on one file system.
     pub fn is_surely(&self, other: &Beside) -> bool {
         self.made != 0 && self == other
+    }
+
+    /// Whether a file server has given the file of this number another handle: it may be the
+    /// same file, and the server was exchanged or restored from a backup.
+    pub fn is_rehandled(&self, other: &Beside) -> bool {
+        let by_server = |it: &Beside| it.kind() == Kind::RemoteHandle;
+        by_server(self)
+            && by_server(other)
+            && self.number == other.number
+            && self != other
     }
 
     /// Whether both are surely of two files. Without the moments at which they were made
@@ -95,6 +102,11 @@ mod tests {
             assert!(one.is_surely(&of(1, is_local)) && one.fits(&of(1, is_local)));
             assert!(!one.fits(&other) && !one.is_surely(&other));
             assert_eq!(one.differs(&other), is_local);
+            assert_eq!(one.is_rehandled(&other), !is_local);
+            assert!(
+                !one.is_rehandled(&one)
+                    && !one.is_rehandled(&Beside { number: 8, ..one })
+            );
             assert_eq!(one.moment(), None);
         }
     }

@@ -44,6 +44,12 @@ pub(super) fn refusal(
                 .into(),
         )
         .hint(by_hand),
+        Keep::Rehandled => keeps(
+            "its file server has given the old copy another handle: the server was exchanged \
+             or restored from a backup, or this is another file"
+                .into(),
+        )
+        .hint(format!("check by size, dates and content that it is the old copy; {by_hand}")),
         Keep::Another => {
             keeps("another file has the name of the old copy".into()).hint(by_hand)
         }

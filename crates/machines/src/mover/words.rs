@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sterna_core::mover::{CATCH_UP, Doubt, Failure, Rest, Verdict, Why};
-use sterna_state::{Reach, VmMoveKind, VmMoveRecord};
+use sterna_state::{KnownFile, Reach, VmMoveKind, VmMoveRecord};
 
 use super::Driver;
 use crate::unclear::both;
@@ -164,6 +164,10 @@ impl Driver {
     fn left_behind(&self) -> String {
         let source = &self.record.source;
         match &self.record.kind {
+            VmMoveKind::Move if self.is_source_rehandled() => format!(
+                "kept, if {source} is still the same file: its file server has given it another \
+                 handle (was the server exchanged or restored from a backup?)"
+            ),
             VmMoveKind::Move if self.is_source_another() => {
                 format!("not under its name any more: {source} is another file")
             }
@@ -184,9 +188,18 @@ impl Driver {
 
     /// Whether another file has the name of what the disk has left.
     fn is_source_another(&self) -> bool {
+        self.was_and_is().is_some_and(|(was, now)| was.is_another(&now))
+    }
+
+    /// Whether nobody knows, as a file server gave the file another handle.
+    fn is_source_rehandled(&self) -> bool {
+        self.was_and_is().is_some_and(|(was, now)| was.is_rehandled(&now))
+    }
+
+    /// What the disk has left, as it was then, and what has its name now.
+    fn was_and_is(&self) -> Option<(KnownFile, KnownFile)> {
         let now = self.machines.look_at_source(&self.record.source);
-        let both = self.record.source_file.zip(now);
-        both.is_some_and(|(was, now)| was.is_another(&now))
+        self.record.source_file.zip(now)
     }
 
     /// How the file is removed that the disk has left, if Sterna can do that.

@@ -6,10 +6,11 @@
 //! request for request. One for room has if the datastore that was left has more of it. And
 //! none has that pushed a datastore over a bound that it kept.
 //!
-//! Where nobody asks for anything before or after, response times say nothing of the move.
+//! Where nobody asks for anything before or after, response times say nothing of the move. If a
+//! datastore does not say how full it is, a verdict that needs to know is not given either.
 
 use super::Over;
-use super::advise::{Side, Why};
+use super::advise::Why;
 use super::bounds::Bounds;
 use sterna_core::Nanos;
 use sterna_core::measure::Summary;
@@ -45,8 +46,8 @@ pub struct MoveFared {
     pub source: Fared,
     /// The one that it goes to.
     pub destination: Fared,
-    /// The part of the room that is taken there, and there.
-    pub taken: [f64; 2],
+    /// The part of the room that is taken there, and there; none of what did not say so.
+    pub taken: [Option<f64>; 2],
 }
 
 impl MoveFared {
@@ -58,8 +59,10 @@ impl MoveFared {
         (iops > 0.0).then(|| both.iter().map(waits).sum::<f64>() / iops)
     }
 
-    fn destination(&self) -> Side {
-        Side { taken: self.taken[1], latency: self.destination.p95 }
+    /// Whether the destination is over a bound; none if it may be, and did not say so.
+    fn is_over(&self, bounds: &Bounds) -> [Option<bool>; 2] {
+        let slow = self.destination.p95.is_some_and(|it| it > bounds.latency);
+        [self.taken[1].map(|taken| taken > bounds.space), Some(slow)]
     }
 }
 
@@ -71,7 +74,9 @@ pub enum Verdict {
     /// It has not.
     NotPaid,
     /// Nobody asked for anything before or after.
-    Unknown,
+    NoLoad,
+    /// A datastore did not say how full it was, before or after.
+    NoRoomTold,
 }
 
 /// Says whether a move has paid.
@@ -81,24 +86,34 @@ pub fn verdict(
     before: &MoveFared,
     after: &MoveFared,
 ) -> Verdict {
-    let (was, is) = (before.destination(), after.destination());
-    let slow = |side: Side| side.latency.is_some_and(|it| it > bounds.latency);
-    let pushed = (is.taken > bounds.space && was.taken <= bounds.space)
-        || (slow(is) && !slow(was));
+    let sides = before.is_over(bounds).into_iter().zip(after.is_over(bounds));
+    // What kept no bound before is not pushed over it; nor is what keeps it now.
+    let pushed = sides.map(|(was, is)| match (was, is) {
+        (Some(true), _) | (_, Some(false)) => Some(false),
+        (Some(false), Some(true)) => Some(true),
+        _ => None,
+    });
+    let pushed: Vec<Option<bool>> = pushed.collect();
     let paid = match why {
         Why::Over(Over::Latency) => {
             let disk = before.disk.mean.zip(after.disk.mean);
             let Some(((was, is), (both_were, both_are))) =
                 disk.zip(before.mean().zip(after.mean()))
             else {
-                return Verdict::Unknown;
+                return Verdict::NoLoad;
             };
-            is < was && both_are < both_were
+            Some(is < was && both_are < both_were)
         }
-        Why::Over(Over::Space) => after.taken[0] < before.taken[0],
-        Why::Rule(_) => true,
+        Why::Over(Over::Space) => {
+            before.taken[0].zip(after.taken[0]).map(|(was, is)| is < was)
+        }
+        Why::Rule(_) => Some(true),
     };
-    if paid && !pushed { Verdict::Paid } else { Verdict::NotPaid }
+    if paid == Some(false) || pushed.contains(&Some(true)) {
+        return Verdict::NotPaid;
+    }
+    let is_known = paid.is_some() && !pushed.contains(&None);
+    if is_known { Verdict::Paid } else { Verdict::NoRoomTold }
 }
 
 /// How many moves have paid, of those of which it is known.
@@ -115,7 +130,43 @@ impl FromIterator<Verdict> for Tally {
         verdicts.into_iter().fold(Tally::default(), |tally, one| match one {
             Verdict::Paid => Tally { paid: tally.paid + 1, known: tally.known + 1 },
             Verdict::NotPaid => Tally { known: tally.known + 1, ..tally },
-            Verdict::Unknown => tally,
+            Verdict::NoLoad | Verdict::NoRoomTold => tally,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene(taken: [Option<f64>; 2]) -> MoveFared {
+        let [disk, source, destination] = [Fared::default(); 3];
+        MoveFared { disk, source, destination, taken }
+    }
+
+    /// Of a move for room.
+    fn judged(before: [Option<f64>; 2], after: [Option<f64>; 2]) -> Verdict {
+        let bounds = Bounds { space: 0.8, ..Bounds::default() };
+        verdict(Why::Over(Over::Space), &bounds, &scene(before), &scene(after))
+    }
+
+    #[test]
+    fn a_datastore_that_does_not_say_how_full_it_is_does_not_count_as_empty() {
+        let before = [Some(0.9), Some(0.2)];
+        assert_eq!(judged(before, [Some(0.5), Some(0.6)]), Verdict::Paid);
+        assert_eq!(judged(before, [None, Some(0.6)]), Verdict::NoRoomTold);
+        assert_eq!(judged(before, [Some(0.5), None]), Verdict::NoRoomTold);
+        assert_eq!(
+            judged([None, Some(0.2)], [Some(0.5), Some(0.6)]),
+            Verdict::NoRoomTold
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_makes_no_difference_where_what_is_known_decides() {
+        let before = [Some(0.9), Some(0.2)];
+        assert_eq!(judged(before, [None, Some(0.9)]), Verdict::NotPaid);
+        assert_eq!(judged(before, [Some(0.95), None]), Verdict::NotPaid);
+        assert_eq!(judged([Some(0.9), None], [Some(0.5), Some(0.6)]), Verdict::Paid);
     }
 }

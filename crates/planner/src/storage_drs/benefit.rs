@@ -16,6 +16,13 @@ use sterna_state::{MigrationRecord, Step};
 use super::run::seconds;
 use crate::Planner;
 
+/// Why it is not known what a move brought that was made for response times.
+const NO_LOAD: &str = "there was no load before or after the move";
+
+/// Why it is not known what a move brought whose source or destination was away.
+const NO_ROOM_TOLD: &str =
+    "a datastore did not say, before or after the move, how full it was";
+
 impl Planner {
     /// What a disk, and source and destination of its move, had in the last window.
     pub(super) fn fares(
@@ -27,8 +34,10 @@ impl Planner {
         let there =
             |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
         let taken = |name: &str| {
-            let handle = self.storage.handle(name).ok();
-            handle.and_then(|it| it.taken(&it.space()?)).unwrap_or(0.0)
+            let handle = self.storage.handle(name).ok()?;
+            let space = handle.space()?;
+            // What is its one image's never is too full for it.
+            Some(handle.taken(&space).unwrap_or(0.0))
         };
         MoveFared {
             disk: Fared::of(&self.storage.samples.of_disk(disk, window)),
@@ -90,9 +99,9 @@ impl Planner {
         let (outcome, note) = match verdict {
             Verdict::Paid => (BalancedOutcome::Paid, None),
             Verdict::NotPaid => (BalancedOutcome::NotPaid, None),
-            Verdict::Unknown => {
-                let note = "there was no load before or after the move".to_owned();
-                (BalancedOutcome::Unknown, Some(note))
+            Verdict::NoLoad => (BalancedOutcome::Unknown, Some(NO_LOAD.to_owned())),
+            Verdict::NoRoomTold => {
+                (BalancedOutcome::Unknown, Some(NO_ROOM_TOLD.to_owned()))
             }
         };
         tracing::info!(

@@ -238,7 +238,7 @@ impl Estate {
         let [source, destination] =
             ends.map(|at| fared(&self.window(|look| &look.arrays[at])));
         let disk = fared(&self.window(|look| &look.disks[disk]));
-        MoveFared { disk, source, destination, taken: [0.0, 0.0] }
+        MoveFared { disk, source, destination, taken: [Some(0.0); 2] }
     }
 
     /// Judges the moves that were made a window ago.

@@ -66,7 +66,10 @@ fn judge(seed: u64, chances: usize) -> Vec<Verdict> {
 }
 
 fn paid(verdicts: &[Verdict]) -> f64 {
-    let known = verdicts.iter().filter(|it| **it != Verdict::Unknown).count();
+    let known = verdicts
+        .iter()
+        .filter(|it| !matches!(it, Verdict::NoLoad | Verdict::NoRoomTold))
+        .count();
     let paid = verdicts.iter().filter(|it| **it == Verdict::Paid).count();
     println!("{paid} of {known} moves have paid");
     paid as f64 / known.max(1) as f64

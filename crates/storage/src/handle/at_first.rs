@@ -110,7 +110,7 @@ mod tests {
         let late = move || held.recv().is_err().then(Sidecars::default);
         assert!(first.ask(late).is_none());
         drop(release);
-        while first.asker.open_for().is_some() {
+        while first.asker.is_open() {
             std::thread::yield_now();
         }
         assert!(first.ask_again(|| unreachable!()).is_some());

@@ -213,7 +213,7 @@ impl DatastoreHandle {
             Err(error @ DatastoreError::Another(_)) => {
                 Ok(Gone::Another(self.refused(&error)))
             }
-            Err(error @ DatastoreError::Unproven(_)) => {
+            Err(error @ (DatastoreError::Unproven(_) | DatastoreError::Rehandled(_))) => {
                 Ok(Gone::Unproven(self.refused(&error)))
             }
             Err(error) => Err(self.refused(&error)),

@@ -30,9 +30,14 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// For how long a visit has been under way, if one is.
-    pub(crate) fn open_for(&self) -> Option<Duration> {
-        self.place.open_for()
+    /// Of a place of whom `asker` asks something, too.
+    pub(super) fn beside(asker: &Asker) -> Visits {
+        Visits { place: asker.beside(), ..Visits::default() }
+    }
+
+    /// For how long a visit has been under way, if one is, or there was no answer.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        self.place.silent_for()
     }
 
     /// Comparisons with that datastore.

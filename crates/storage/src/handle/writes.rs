@@ -12,7 +12,7 @@ use std::time::Duration;
 use sterna_api::Result;
 use sterna_engine::datastore::Datastore;
 
-use super::DatastoreHandle;
+use super::{DatastoreHandle, FIGURE};
 
 /// How long a write may take that is nothing but a question, until it is durable. The journal of a
 /// disk that guests keep busy takes a second or two, and longer beside a large copy; whoever asks
@@ -37,6 +37,11 @@ impl DatastoreHandle {
     /// The same of a datastore of which something is only read.
     pub(crate) fn must_answer_reads(&self) -> Result<Arc<Datastore>> {
         let datastore = self.open()?;
+        if !datastore.holds_many() {
+            // There is nothing to ask of it; but it may have let a question hang.
+            self.answered(self.asker.ask_nothing(FIGURE))?;
+            return Ok(datastore);
+        }
         let asked = datastore.clone();
         let checked = self.answer_to(move || asked.check())?;
         checked.map_err(|error| self.refused(&error))?;
@@ -75,7 +80,7 @@ mod tests {
     use std::time::{Instant, SystemTime};
 
     use super::*;
-    use crate::handle::{FIGURE, on_a_fresh_directory};
+    use crate::handle::on_a_fresh_directory;
 
     #[test]
     fn a_datastore_whose_writes_hang_is_refused_and_tells_all_else_that_it_knows() {

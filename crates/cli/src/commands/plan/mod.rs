@@ -15,7 +15,7 @@ use sterna_console::format::count;
 use sterna_console::output::{Output, WIDTH, prose};
 use sterna_core::Bytes;
 
-use crate::common::guard::{PromiseArgs, parse_part, parse_schedule};
+use crate::common::guard::{PromiseArgs, parse_moment, parse_part, parse_schedule};
 use crate::common::number::number_of;
 use crate::common::rate::parse_rate;
 use crate::common::verification::VerifyArgs;
@@ -63,7 +63,7 @@ pub(crate) struct EvacuateArgs {
     to: Vec<String>,
     /// Check whether all moves will have ended by this time ("Sun 06:00", 06:00,
     /// "2027-01-31 06:00", 8h)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     by: Option<String>,
     /// Bound for the used part of a destination's space [default: 80%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]

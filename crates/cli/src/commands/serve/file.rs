@@ -8,23 +8,35 @@
 //! If the file has several mistakes, Sterna reports all of them, each with its line.
 
 use std::any::TypeId;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, CommandFactory, Parser};
 use sterna_api::ErrorCode;
 use sterna_console::connect::Failure;
+use sterna_daemon::within;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::options::Said;
 use crate::common::text_file;
 
+/// How long the file may take: a pipe into which nobody writes, and a file system that hangs,
+/// would keep a start waiting for ever.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Reads a file, which may be missing if it is not needed.
 pub(super) fn read(path: &Path, needed: bool) -> anyhow::Result<Option<Said>> {
-    let text = match text_file::read(path) {
+    let file = path.to_path_buf();
+    let text = within(PATIENCE, move || text_file::read(&file)).unwrap_or_else(|| {
+        let seconds = PATIENCE.as_secs();
+        let silent = format!("nothing has come from it for {seconds} s (is it a pipe?)");
+        Err(io::Error::new(ErrorKind::TimedOut, silent))
+    });
+    let text = match text {
         Err(error) if error.kind() == ErrorKind::NotFound && !needed => return Ok(None),
         text => text.with_context(|| {
             format!("cannot read the configuration file {}", path.display())
@@ -152,6 +164,17 @@ mod tests {
         let problems = parse(text).expect_err("something is wrong with it");
         let path = Path::new("/f.toml");
         problems.iter().map(|problem| problem.shown(path, text)).collect()
+    }
+
+    #[test]
+    fn a_pipe_into_which_nobody_writes_holds_nobody_up() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let pipe = dir.path().join("sterna.toml");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("run mkfifo").success());
+        let Err(refused) = read(&pipe, true) else { panic!("it says nothing") };
+        let refused = format!("{refused:#}");
+        assert!(refused.contains("nothing has come from it for 5 s"), "{refused}");
     }
 
     #[test]

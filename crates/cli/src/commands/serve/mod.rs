@@ -16,7 +16,7 @@ use anyhow::Context;
 use sterna_api::Status;
 use sterna_console::connect::{Said, caller, explain};
 use sterna_console::output::{Output, takes_colour};
-use sterna_daemon::{LAST_LINES, Log, Notes, Settings};
+use sterna_daemon::{LAST_LINES, Log, Notes, Settings, check_start};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -49,6 +49,8 @@ pub(crate) fn run(
     if args.check {
         return check::run(&args.resolve(socket, &caller())?, output);
     }
+    // The log has the first.
+    check_start()?;
     let (log, notes) = begin_log()?;
     let ended = run_with(args, socket, output, &log, notes);
     if let Err(error) = ended {

@@ -230,9 +230,11 @@ pub(crate) fn add_balanced(pairs: &mut Pairs, one: &Balanced) {
         (one.before.source_taken, after.source_taken),
         (one.before.destination_taken, after.destination_taken),
     ];
-    let [source, destination] = taken.map(|(before, after)| {
-        format!("{:.0}% to {:.0}%", before * 100.0, after * 100.0)
-    });
+    let part = |taken: Option<f64>| {
+        taken.map_or("unknown".into(), |it| format!("{:.0}%", it * 100.0))
+    };
+    let [source, destination] =
+        taken.map(|(before, after)| format!("{} to {}", part(before), part(after)));
     pairs.add("", format!("taken: source {source}, destination {destination}"));
 }
 
@@ -249,8 +251,8 @@ mod tests {
             disk: fared(Some(micros)),
             source: fared(Some(micros)),
             destination: fared(None),
-            source_taken: 0.9,
-            destination_taken: 0.2,
+            source_taken: Some(0.9),
+            destination_taken: Some(0.2),
         };
         let load = DatastoreLoad { taken: Some(0.3), p95_us: Some(3000.0) };
         Balanced {

@@ -3,14 +3,17 @@
 //! The terminal is put back as it was however this ends: on `q`, on a signal, on an
 //! error, and by a hook on a panic.
 
+use std::io;
 use std::time::{Duration, Instant};
 
-use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use ratatui::layout::{Constraint, Layout};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{self, EnterAlternateScreen};
+use ratatui::layout::{Constraint, Layout, Rect, Size};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Row, Table};
+use ratatui::{DefaultTerminal, Frame, TerminalOptions, Viewport};
 use sterna_api::{Top, TopBy};
 use sterna_console::connect::{Link, explain};
 use sterna_console::format::{count, iops, moment, rate, response};
@@ -23,6 +26,10 @@ use super::view::{View, Wish};
 const LOOK: Duration = Duration::from_millis(50);
 /// An answer that takes longer is worth a word.
 const LATE: Duration = Duration::from_secs(3);
+
+/// More columns and rows than any screen has. Each cell takes memory, and a terminal may claim
+/// 65,535 of both.
+const SCREEN_MAX: Size = Size { width: 1000, height: 500 };
 
 /// Rows of the screen that are not the table's: two of totals, one of news, one of keys.
 const AROUND: u16 = 4;
@@ -44,25 +51,46 @@ pub(super) fn run(by: TopBy, every: Duration, link: &Link) -> anyhow::Result<()>
     // Before the screen is touched: what is wrong from the start is said as always.
     let top = link.ask(async |client| Ok(client.top(by, window_s).await?))?;
     let source = Source::start(link.silent().client().clone(), window_s)?;
-    let mut terminal = ratatui::try_init()?;
     let mut screen = Screen { view: View::new(by), top, problem: None, asked: None };
-    let ended = screen.follow(&mut terminal, &source, every);
+    let ended = begin().and_then(|mut at| screen.follow(&mut at, &source, every));
     // A terminal that is gone cannot be put back, and nobody is left to tell.
     let _ = ratatui::try_restore();
     ended
 }
 
+/// Takes the terminal over.
+fn begin() -> anyhow::Result<DefaultTerminal> {
+    let (width, height) = terminal::size()?;
+    let viewport = Viewport::Fixed(drawn(Size { width, height }));
+    let terminal = ratatui::try_init_with_options(TerminalOptions { viewport })?;
+    execute!(io::stdout(), EnterAlternateScreen)?;
+    Ok(terminal)
+}
+
+/// What is drawn of a terminal.
+fn drawn(terminal: Size) -> Rect {
+    let width = terminal.width.min(SCREEN_MAX.width);
+    let height = terminal.height.min(SCREEN_MAX.height);
+    Rect { x: 0, y: 0, width, height }
+}
+
 impl Screen {
     fn follow(
         &mut self,
-        terminal: &mut ratatui::DefaultTerminal,
+        terminal: &mut DefaultTerminal,
         source: &Source,
         every: Duration,
     ) -> anyhow::Result<()> {
         let mut due = Instant::now() + every;
+        let mut area = terminal.get_frame().area();
         loop {
+            let now = drawn(terminal.size()?);
+            if now != area {
+                terminal.resize(now)?;
+                area = now;
+            }
             terminal.draw(|frame| self.draw(frame))?;
-            let width = usize::from(terminal.size()?.width);
+            let width = usize::from(area.width);
             if event::poll(LOOK)? {
                 match self.take(&event::read()?, that_fit(width).len()) {
                     Some(Wish::Quit) => return Ok(()),
@@ -213,4 +241,17 @@ fn name_width(width: usize) -> usize {
 
 fn right(text: &str, width: usize) -> Cell<'static> {
     Cell::from(format!("{text:>width$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_terminal_that_claims_to_be_huge_a_part_is_drawn() {
+        let usual = Size { width: 80, height: 24 };
+        assert_eq!(drawn(usual).as_size(), usual);
+        let huge = Size { width: u16::MAX, height: u16::MAX };
+        assert_eq!(drawn(huge).as_size(), SCREEN_MAX);
+    }
 }
