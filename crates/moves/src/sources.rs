@@ -34,42 +34,59 @@ struct SourceSeen {
     short: Option<Astray>,
 }
 
-/// From so many changes on people are told: one may be a backup that was put back.
-const TOLD: u32 = 2;
+/// Looks come every 3 s: changes with less than this between them are one spell of changes.
+const CALM: Duration = Duration::from_secs(15);
 
-/// So long after the last change people are told of it, also if both images have been compared
-/// since: whatever writes there may do so again.
+/// A spell that lasts so long is told: a backup that is put back may take as long, and meanwhile
+/// it is true of it, too.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A spell is told at once if the last one ended less than this ago: it comes again and again.
+const AGAIN: Duration = Duration::from_secs(600);
+
+/// So long after the last change people are told of it.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// How often others have changed the source of a migration, since this daemon runs it.
+/// How others have changed the source of a migration, since this daemon runs it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changed {
-    times: u32,
-    last: Option<Instant>,
+    /// The last spell of changes, from the first to the last.
+    spell: Option<[Instant; 2]>,
+    /// When the spell before it ended.
+    before: Option<Instant>,
 }
 
 impl Changed {
-    fn once_more(&mut self) {
-        self.times = self.times.saturating_add(1);
-        self.last = Some(Instant::now());
+    fn once_more(&mut self, now: Instant) {
+        let lasts = self.spell.filter(|[_, last]| now.duration_since(*last) < CALM);
+        if lasts.is_none() {
+            self.before = self.spell.map(|[_, last]| last);
+        }
+        self.spell = Some([lasts.map_or(now, |[first, _]| first), now]);
     }
 
-    /// Whether that is why the migration does not end.
-    fn is_told(&self, is_comparing: bool) -> bool {
-        let is_fresh = self.last.is_some_and(|last| last.elapsed() < FRESH);
-        self.times >= TOLD && (is_fresh || is_comparing)
+    /// How long ago the last change was, if changes are why the migration does not end.
+    fn told(&self, now: Instant) -> Option<Duration> {
+        let [first, last] = self.spell?;
+        let is_long = last.duration_since(first) >= LONG;
+        let comes_again =
+            self.before.is_some_and(|end| first.duration_since(end) < AGAIN);
+        let since = now.duration_since(last);
+        (since < FRESH && (is_long || comes_again)).then_some(since)
     }
 }
 
-fn changes(record: &MigrationRecord, times: u32) -> Warning {
+fn changes(record: &MigrationRecord, since: Duration) -> Warning {
     let (id, disk, from) = (record.id, &record.name, &record.from.datastore);
     let message = format!(
-        "another program has changed the image of disk {disk} on {from} {times} times during \
-         the move: each time Sterna compares both images again, so the move does not end"
+        "another program changes the image of disk {disk} on {from}, or its owner or rights, \
+         again and again (last {} s ago): each time Sterna compares both images again, so the \
+         move does not end meanwhile",
+        since.as_secs()
     );
     let hint = format!(
-        "find and stop the program that writes to the image (its guest does so through Sterna \
-         alone), or cancel the move: `sterna migration cancel {id}`"
+        "find and stop the program that writes to the image or changes its owner or rights (its \
+         guest writes through Sterna alone), or cancel the move: `sterna migration cancel {id}`"
     );
     Warning { about: format!("migration {id}"), message, hint }
 }
@@ -78,12 +95,10 @@ impl Moves {
     /// Why a move does not end whose source others change again and again, and what to do.
     pub fn source_changes(&self, record: &MigrationRecord) -> Option<Warning> {
         let job = self.job(record.id).filter(|job| job.running())?;
-        let state = lock(&job.state);
-        let to_compare = state.counters.progress().map_or(0, |it| it.to_compare.0);
         let is_at_it =
             matches!(record.step, Step::Copying | Step::Switching) && !record.cancel;
-        let is_told = is_at_it && state.changed.is_told(to_compare > 0);
-        is_told.then(|| changes(record, state.changed.times))
+        let told = lock(&job.state).changed.told(Instant::now());
+        told.filter(|_| is_at_it).map(|since| changes(record, since))
     }
 
     /// Tells that others have changed the sources of these.
@@ -92,7 +107,7 @@ impl Moves {
             seen.iter().filter(|one| one.look == SourceLook::Written)
         {
             if let Some(job) = self.job(record.id) {
-                lock(&job.state).changed.once_more();
+                lock(&job.state).changed.once_more(Instant::now());
             }
             tracing::warn!(
                 migration = record.id,
@@ -181,23 +196,32 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_source_that_others_change_again_and_again_is_told_and_one_change_is_not() {
+    /// Changes at these seconds, and what is told of them at another.
+    fn told(changes: &[u64], at: u64) -> Option<u64> {
+        let begun = Instant::now();
+        let moment = |seconds| begun + Duration::from_secs(seconds);
         let mut changed = Changed::default();
-        changed.once_more();
-        assert!(!changed.is_told(true), "a backup that was put back");
-        changed.once_more();
-        assert!(changed.is_told(false));
-        changed.last = Instant::now().checked_sub(FRESH);
-        assert!(!changed.is_told(false), "it has stopped, and all is compared");
-        assert!(changed.is_told(true), "the comparison goes on");
+        changes.iter().for_each(|at| changed.once_more(moment(*at)));
+        changed.told(moment(at)).map(|since| since.as_secs())
+    }
+
+    #[test]
+    fn a_source_that_others_change_again_and_again_is_told_for_a_minute_after_the_last() {
+        assert_eq!(told(&[0, 3, 6], 6), None, "once, for a moment");
+        assert_eq!(told(&[0, 3, 100], 103), Some(3), "it comes again");
+        assert_eq!(told(&[0, 3, 100], 161), None, "it has stopped");
+        assert_eq!(told(&[0, 900], 901), None, "it did so long ago");
+        let lasts: Vec<u64> = (0..20).map(|look| look * 3).collect();
+        assert_eq!(told(&lasts, 57), Some(0), "it goes on and on");
     }
 
     #[test]
     fn who_reads_it_learns_whose_image_it_is_and_what_to_stop() {
         let disk = disk("db", "here");
-        let Warning { message, hint, .. } = changes(&migration(&disk, "there"), 3);
-        assert!(message.contains("disk db on here 3 times"), "{message}");
+        let last = Duration::from_secs(3);
+        let Warning { message, hint, .. } = changes(&migration(&disk, "there"), last);
+        assert!(message.contains("disk db on here, or its owner"), "{message}");
+        assert!(message.contains("(last 3 s ago)"), "{message}");
         assert!(hint.starts_with("find and stop the program"), "{hint}");
     }
 }

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use listenfd::ListenFd;
-use sterna_api::paths::{in_it, too_long};
+use sterna_api::paths::too_long;
 use sterna_api::{Error, Result};
 
 /// How long a socket may outlive its daemon. The ring of a daemon that was killed
@@ -98,8 +98,7 @@ fn remove_stale(path: &Path) -> Result<()> {
     let shown = path.display();
     if kind.is_dir() {
         let message = format!("cannot listen on {shown}: that is a directory");
-        let hint = format!("give the path of a socket in it: {}", in_it(path).display());
-        return Err(Error::in_use(message).hint(hint));
+        return Err(Error::in_use(message).hint("give the path of a socket in it"));
     }
     if !kind.is_socket() {
         let message = format!("cannot listen on {shown}: that is not a socket");
@@ -195,7 +194,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let refused = bind_unix(dir.path()).unwrap_err();
         assert!(refused.message.contains("that is a directory"), "{refused:?}");
-        assert!(refused.hint.ends_with("/sterna.sock"), "{refused:?}");
+        assert!(refused.hint.contains("a socket in it"), "{refused:?}");
         assert!(dir.path().is_dir());
     }
 

@@ -20,8 +20,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// to know. If nobody did, nobody knows what was between.
 const SOON: Duration = Duration::from_secs(30);
 
-/// An answer that takes no longer than this is one. A later one may be a question that gave up
-/// (a connection has seconds to be made), though it had more time.
+/// An error that takes no longer than this is an answer. A later one may be a question that gave
+/// up (a connection has seconds to be made), though it had more time.
 const PROMPT: Duration = Duration::from_millis(800);
 
 /// Of whom one thing is asked at a time.
@@ -55,8 +55,6 @@ struct Open {
     since: Instant,
     /// So long it may be.
     limit: Duration,
-    /// Nothing is asked of anybody: that it ends says nothing.
-    is_empty: bool,
 }
 
 impl Late {
@@ -83,27 +81,26 @@ impl Turn {
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        let is_empty = patience.asks_nothing;
-        *open = Some(Open { since: Instant::now(), limit, is_empty });
+        *open = Some(Open { since: Instant::now(), limit });
         true
     }
 
-    /// The open question could not be asked, which says nothing.
+    /// The open question was not asked, which says nothing.
     fn abandon(&self) {
         *lock(&self.open) = None;
         self.closed.notify_all();
     }
 
-    fn end(&self) {
+    fn end(&self, is_error: bool) {
         let mut open = lock(&self.open);
-        if let Some(Open { since, limit, is_empty }) = open.take() {
+        if let Some(Open { since, limit }) = open.take() {
             let took = since.elapsed();
             let mut late = lock(&self.late);
             if took > limit {
                 let before = late.filter(|late| late.lasts_until(since));
                 let since = before.map_or(since, |late| late.since);
                 *late = Some(Late { since, until: Instant::now() });
-            } else if took <= PROMPT && !is_empty {
+            } else if took <= PROMPT || !is_error {
                 *late = None;
             }
         }
@@ -121,8 +118,6 @@ struct Patience<'a> {
     is_in_turn: bool,
     /// Not if nobody wants to know any more.
     over: Option<&'a AtomicBool>,
-    /// Only for its turn.
-    asks_nothing: bool,
 }
 
 impl Patience<'_> {
@@ -211,27 +206,42 @@ impl Asker {
         limit: Duration,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Asked<T> {
-        self.ask_with(limit, Patience::default(), question)
+        self.ask_with(limit, Patience::default(), question, |_| false)
+    }
+
+    /// The same of a question that may give up within its time: a late error is no answer.
+    pub(crate) fn ask_patiently<T: Send + 'static, E: Send + 'static>(
+        &self,
+        limit: Duration,
+        question: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Asked<Result<T, E>> {
+        self.ask_with(limit, Patience::default(), question, Result::is_err)
     }
 
     /// Whether an earlier question has been answered, or has its time still, by `limit`: nothing
-    /// else is asked.
+    /// else is asked, and nothing is learned of whom it would be asked.
     pub(crate) fn ask_nothing(&self, limit: Duration) -> Asked<()> {
-        let patience = Patience { asks_nothing: true, ..Patience::default() };
-        self.ask_with(limit, patience, || ())
+        let begun = self.turn.begin(limit, Patience::default());
+        let answer = begun.then(|| {
+            self.turn.abandon();
+            let (sender, receiver) = mpsc::sync_channel(1);
+            // There is room for it.
+            let _ = sender.send(());
+            receiver
+        });
+        Asked { answer, until: Instant::now() + limit, has_no_thread: false }
     }
 
-    /// The same, once an earlier one that has its time still, or is just ending, has ended;
-    /// unless it is `over` before its turn comes.
-    pub(crate) fn ask_in_turn<T: Send + 'static>(
+    /// The same as [`Asker::ask_patiently`], once an earlier one that has its time still, or is
+    /// just ending, has ended; unless it is `over` before its turn comes.
+    pub(crate) fn ask_in_turn<T: Send + 'static, E: Send + 'static>(
         &self,
         limit: Duration,
         over: Option<&AtomicBool>,
-        question: impl FnOnce() -> T + Send + 'static,
-    ) -> Asked<T> {
-        let patience =
-            Patience { grace: GLANCE, is_in_turn: true, over, ..Patience::default() };
-        self.ask_with(limit, patience, question)
+        question: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Asked<Result<T, E>> {
+        let patience = Patience { grace: GLANCE, is_in_turn: true, over };
+        self.ask_with(limit, patience, question, Result::is_err)
     }
 
     fn ask_with<T: Send + 'static>(
@@ -239,9 +249,11 @@ impl Asker {
         limit: Duration,
         patience: Patience<'_>,
         question: impl FnOnce() -> T + Send + 'static,
+        is_error: fn(&T) -> bool,
     ) -> Asked<T> {
         let begun = self.turn.begin(limit, patience);
-        let answer = begun.then(|| self.put(thread::Builder::new(), question)).flatten();
+        let thread = thread::Builder::new();
+        let answer = begun.then(|| self.put(thread, question, is_error)).flatten();
         let has_no_thread = begun && answer.is_none();
         Asked { answer, until: Instant::now() + limit, has_no_thread }
     }
@@ -250,12 +262,13 @@ impl Asker {
         &self,
         thread: thread::Builder,
         question: impl FnOnce() -> T + Send + 'static,
+        is_error: fn(&T) -> bool,
     ) -> Option<mpsc::Receiver<T>> {
         let turn = self.turn.clone();
         let (sender, receiver) = mpsc::sync_channel(1);
         let ask = move || {
             let answer = question();
-            turn.end();
+            turn.end(is_error(&answer));
             // Who asked may have gone on.
             let _ = sender.send(answer);
         };
@@ -340,10 +353,17 @@ mod tests {
         while asker.is_open() {
             thread::yield_now();
         }
-        let give_up = || thread::sleep(PROMPT + SHORT);
-        assert_eq!(asker.ask(LONG, give_up).answer(), Some(()));
+        let after = |answer: Result<(), ()>| {
+            move || {
+                thread::sleep(PROMPT + SHORT);
+                answer
+            }
+        };
+        assert_eq!(asker.ask_patiently(LONG, after(Err(()))).answer(), Some(Err(())));
         assert_eq!(asker.ask_nothing(LONG).answer(), Some(()), "nor one of nobody");
         assert!(asker.silent_for().is_some_and(|span| span > PROMPT), "it goes on");
+        assert_eq!(asker.ask_patiently(LONG, after(Ok(()))).answer(), Some(Ok(())));
+        assert_eq!(asker.silent_for(), None, "a slow answer is one");
     }
 
     #[test]
@@ -385,12 +405,15 @@ mod tests {
         assert_eq!(asker.ask(SHORT, move || held.recv().is_ok()).answer(), None);
         assert!(asker.silent_for().is_some_and(|span| span >= SHORT));
         let begun = Instant::now();
-        assert_eq!(asker.ask_in_turn(SHORT, None, || 1).answer(), None, "it goes on");
+        let ask_in_turn = |limit, over: Option<&AtomicBool>, answer: u8| {
+            asker.ask_in_turn(limit, over, move || Ok::<u8, ()>(answer)).answer()
+        };
+        assert_eq!(ask_in_turn(SHORT, None, 1), None, "it goes on");
         assert!(begun.elapsed() >= GLANCE, "it might have been just ending");
         let over = AtomicBool::new(true);
-        assert_eq!(asker.ask_in_turn(LONG, Some(&over), || 2).answer(), None);
+        assert_eq!(ask_in_turn(LONG, Some(&over), 2), None);
         drop(release);
-        assert_eq!(asker.ask_in_turn(LONG, None, || 3).answer(), Some(3));
+        assert_eq!(ask_in_turn(LONG, None, 3), Some(Ok(3)));
     }
 
     #[test]
@@ -415,7 +438,7 @@ mod tests {
         assert!(asker.turn.begin(LONG, Patience::default()));
         // No machine has so much memory.
         let thread = thread::Builder::new().stack_size(1 << 60);
-        assert!(asker.put(thread, || 1).is_none());
+        assert!(asker.put(thread, || 1, |_| false).is_none());
         let asked = asker.ask(LONG, || 2);
         assert!(!asked.has_no_thread());
         assert_eq!(asked.answer(), Some(2));

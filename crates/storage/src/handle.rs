@@ -217,7 +217,7 @@ impl DatastoreHandle {
         let record = DatastoreRecord { mark: self.mark(), ..self.record.clone() };
         let (sidecars, store) = (self.sidecars.clone(), self.store.clone());
         let open = move || marks::open(&record, &sidecars, &store);
-        let asked = self.asker.ask(OPENING, open);
+        let asked = self.asker.ask_patiently(OPENING, open);
         let unanswered = if asked.has_no_thread() { NO_THREAD } else { SILENT };
         let opened = match asked.answer() {
             Some(Ok(opened)) => {
@@ -257,6 +257,15 @@ impl DatastoreHandle {
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         self.answered(self.asker.ask(FIGURE, question))
+    }
+
+    /// The same about the path by which it is known: that it is answered says nothing of what
+    /// is there.
+    pub(crate) fn answer_of_path<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        self.answered(self.files.ask(FIGURE, question))
     }
 
     fn answered<T>(&self, asked: Asked<T>) -> Result<T> {
@@ -454,7 +463,7 @@ impl DatastoreHandle {
     fn ask(&self) -> Question {
         let datastore = lock(&self.state).clone()?;
         let space = move || datastore.space().map_err(|error| error.to_string());
-        Ok(self.asker.ask(FIGURE, space))
+        Ok(self.asker.ask_patiently(FIGURE, space))
     }
 
     /// Asks something of its files, apart from figures; nothing if it does not answer.

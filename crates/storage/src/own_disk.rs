@@ -129,7 +129,7 @@ impl Storage {
         let Location::Device(path) = location else { return Ok(()) };
         let path = path.clone();
         // The path may be on what hangs, whatever the device itself does.
-        let ground = to.answer_to(move || Ground::at(&path))?;
+        let ground = to.answer_of_path(move || Ground::at(&path))?;
         ground.map_or(Ok(()), |ground| self.check_shares_nothing(to, &ground))
     }
 
@@ -325,7 +325,7 @@ pub(crate) fn read_at<T: Send + 'static>(
 
 /// A visit has had its time, or an earlier one that goes on.
 fn hangs(to: &DatastoreHandle, limit: Duration) -> Error {
-    silent(to, to.silent_for().unwrap_or(limit))
+    silent(to, to.silent_for().unwrap_or(limit).max(limit))
 }
 
 /// Nothing is compared any more.

@@ -92,7 +92,10 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     }
     if number.is_none() && percent < 1.0 {
         let meant = (percent * 1e6).round() / 1e4;
-        return Err(format!("give {meant}%, or {bare}% if you mean less than 1%"));
+        return Err(match percent < LEAST_PART {
+            true => format!("give {meant}%"),
+            false => format!("give {meant}%, or {bare}% if you mean less than 1%"),
+        });
     }
     Ok(percent / 100.0)
 }

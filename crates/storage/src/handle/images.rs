@@ -5,7 +5,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::datastore::{DatastoreError, FoundImage, Whereabouts};
+use sterna_engine::datastore::{DatastoreError, FoundImage, Location, Whereabouts};
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Beside, FileIdentity, ImageSpec};
@@ -47,17 +47,17 @@ impl DatastoreHandle {
     pub fn allocated(&self, file: &str, size: u64) -> Option<u64> {
         let datastore = self.get().ok()?;
         let file = file.to_owned();
-        let asked = self.asker.ask(FIGURE, move || {
-            datastore.allocated(&datastore.image(&file).ok()?, size)
-        });
-        asked.answer()?
+        let is_known = matches!(self.record.location, Location::Device(_));
+        let look = move || datastore.allocated(&datastore.image(&file).ok()?, size);
+        // A device is not asked: that it is known says nothing of whether the device answers.
+        if is_known { look() } else { self.asker.ask(FIGURE, look).answer()? }
     }
 
     /// The images that have a sidecar, and whether another program has locked them,
     /// if it says so in time.
     pub fn images(&self) -> Result<Vec<(FoundImage, bool)>> {
         let datastore = self.get()?;
-        let found = self.listing.ask(LISTING, move || {
+        let found = self.listing.ask_patiently(LISTING, move || {
             let images = datastore.images()?.into_iter().map(|found| {
                 let locked = is_locked(&found.image);
                 (found, locked)

@@ -63,7 +63,7 @@ impl DatastoreHandle {
     /// The files there, by name, and how many more there are than are listed.
     pub fn files(&self) -> Result<(Vec<(String, FoundFile)>, u64)> {
         let datastore = self.must_answer_reads()?;
-        let listed = self.listing.ask(LISTING, move || datastore.files(MOST));
+        let listed = self.listing.ask_patiently(LISTING, move || datastore.files(MOST));
         match listed.answer() {
             Some(files) => files.map_err(|error| self.refused(&error)),
             None => Err(self.unavailable(&self.silent())),

@@ -121,6 +121,10 @@ fn of_socket(path: &Path) -> Option<String> {
         return Some(what);
     }
     match fs::symlink_metadata(path) {
+        Ok(it) if it.is_dir() => Some(format!(
+            "{} is a directory: give the path of a socket in it",
+            path.display()
+        )),
         Ok(it) if !it.file_type().is_socket() => {
             Some(format!("{} exists, and is not a socket", path.display()))
         }

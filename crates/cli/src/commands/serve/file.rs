@@ -8,7 +8,9 @@
 //! If the file has several mistakes, Sterna reports all of them, each with its line.
 
 use std::any::TypeId;
+use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,18 +27,16 @@ use super::options::Said;
 use crate::common::text_file;
 
 /// How long the file may take: a pipe into which nobody writes, and a file system that hangs,
-/// would keep a start waiting for ever.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// would keep a start waiting for ever. (A program that decrypts the file into a pipe may ask
+/// somebody first.)
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So long a file is looked at to say why it could not be read.
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// Reads a file, which may be missing if it is not needed.
 pub(super) fn read(path: &Path, needed: bool) -> anyhow::Result<Option<Said>> {
-    let file = path.to_path_buf();
-    let text = within(PATIENCE, move || text_file::read(&file)).unwrap_or_else(|| {
-        let seconds = PATIENCE.as_secs();
-        let silent = format!("nothing has come from it for {seconds} s (is it a pipe?)");
-        Err(io::Error::new(ErrorKind::TimedOut, silent))
-    });
-    let text = match text {
+    let text = match text_within(PATIENCE, path) {
         Err(error) if error.kind() == ErrorKind::NotFound && !needed => return Ok(None),
         text => text.with_context(|| {
             format!("cannot read the configuration file {}", path.display())
@@ -51,6 +51,23 @@ pub(super) fn read(path: &Path, needed: bool) -> anyhow::Result<Option<Said>> {
         }
     })?;
     Ok(Some(said))
+}
+
+/// What is in a file, if it can be had in time.
+fn text_within(patience: Duration, path: &Path) -> io::Result<String> {
+    let file = path.to_path_buf();
+    within(patience, move || text_file::read(&file)).unwrap_or_else(|| {
+        let file = path.to_path_buf();
+        // Where the file system hangs, this hangs, too.
+        let kind = within(patience.min(GLANCE), move || fs::metadata(file));
+        let is_pipe = kind.is_some_and(|it| it.is_ok_and(|it| it.file_type().is_fifo()));
+        let seconds = patience.as_secs();
+        let silent = match is_pipe {
+            true => format!("it is a pipe, and nobody has written to it for {seconds} s"),
+            false => format!("its file system has not answered for {seconds} s"),
+        };
+        Err(io::Error::new(ErrorKind::TimedOut, silent))
+    })
 }
 
 /// What is wrong, and where.
@@ -172,9 +189,8 @@ mod tests {
         let pipe = dir.path().join("sterna.toml");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.expect("run mkfifo").success());
-        let Err(refused) = read(&pipe, true) else { panic!("it says nothing") };
-        let refused = format!("{refused:#}");
-        assert!(refused.contains("nothing has come from it for 5 s"), "{refused}");
+        let refused = text_within(GLANCE, &pipe).unwrap_err().to_string();
+        assert!(refused.contains("nobody has written to it"), "{refused}");
     }
 
     #[test]
