@@ -7,7 +7,8 @@
 //! they use. A look costs QEMU three questions, and leaves its monitor alone in between. libvirt
 //! keeps by itself how a VM is started, and a look at its VMs takes several processes: Sterna
 //! looks at these seldom, and whenever somebody asks. What such a look finds may be out of
-//! date, so it tells only which images VMs have, and gives no warning.
+//! date, so it tells only which images VMs have. It warns of VMs that it cannot reach (`away`),
+//! and looks at these more often.
 //!
 //! A VM that is off, or does not answer, has the images that it was last seen with: nobody may
 //! take them for files that nothing needs.
@@ -15,7 +16,7 @@
 //! An observation is dated at its start, so it proves nothing about a move that ended later.
 //! Observations are not kept: a daemon that starts looks first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use sterna_qemu::{Drive, QemuError};
 use sterna_runtime::tasks::Task;
 use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
+use super::away::{Away, warnings_of};
 use super::images::Sight;
 use super::unclear::{both, decide};
 use crate::Machines;
@@ -37,13 +39,17 @@ const EVERY: Duration = Duration::from_secs(10);
 /// How often VMs of libvirt are looked at: several processes for each VM.
 const EVERY_OF_LIBVIRT: Duration = Duration::from_secs(300);
 
+/// How often VMs of libvirt that could not be asked are looked at: whoever has mended that is
+/// not to wait for the next look at all, and a libvirt that is away costs hardly anything.
+const EVERY_AWAY: Duration = Duration::from_secs(30);
+
 /// How many VMs of libvirt are looked at at a time while nobody waits: all at once would be
 /// hundreds of processes.
 const OF_LIBVIRT_AT_ONCE: usize = 4;
 
 /// Looks in a row that get no answer until it is said that a VM hangs: another program
 /// may have had its monitor for a moment.
-const HANGS: u32 = 2;
+pub(super) const HANGS: u32 = 2;
 
 /// How a VM was, when it was last looked at.
 #[derive(Debug)]
@@ -61,6 +67,8 @@ pub(super) struct LastSeen {
     silent: Option<(String, u32)>,
     /// If so, its images when it last did, if it ever did.
     before: Option<Vec<String>>,
+    /// Why it could not be asked, unless it is simply off.
+    pub(super) away: Option<Away>,
 }
 
 impl LastSeen {
@@ -76,6 +84,7 @@ impl LastSeen {
             is_unasked: seen.is_err(),
             silent: None,
             before: None,
+            away: None,
         };
         let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
         match seen {
@@ -83,16 +92,16 @@ impl LastSeen {
             Ok((false, drives)) => {
                 last_seen.off = Some((at, drives.map(image).collect()));
             }
-            Err(error) if error.is_silent() => {
-                last_seen.silent = Some((error.to_string(), 1));
+            Err(error) => {
+                last_seen.silent = error.is_silent().then(|| (error.to_string(), 1));
+                last_seen.away = Away::of(error);
             }
-            Err(_) => {}
         }
         last_seen
     }
 
     /// The same, if the look before it has found `before`.
-    fn after(mut self, before: &LastSeen) -> LastSeen {
+    pub(super) fn after(mut self, before: &LastSeen) -> LastSeen {
         if self.is_unasked {
             let of_one_that_is_on = || (before.at, before.images.clone());
             self.off = before
@@ -107,6 +116,7 @@ impl LastSeen {
         {
             *times = before.saturating_add(1);
         }
+        self.away = self.away.map(|away| away.after(before.away.as_ref()));
         self
     }
 
@@ -148,8 +158,13 @@ pub fn looking(machines: &Arc<Machines>) -> Task {
 /// Looks at VMs of libvirt.
 pub fn looking_at_libvirt(machines: &Arc<Machines>) -> Task {
     let (name, what) = ("vms-of-libvirt", "check the VMs of libvirt");
-    let look = |machines: &Arc<Machines>| machines.look_at_vms_of_libvirt();
-    Task::every(name, what, EVERY_OF_LIBVIRT, machines, look).after(Duration::ZERO)
+    let all = EVERY_OF_LIBVIRT.as_secs() / EVERY_AWAY.as_secs();
+    let mut rounds = (0..all).cycle();
+    let look = move |machines: &Arc<Machines>| match rounds.next() {
+        Some(0) => machines.look_at_vms_of_libvirt(),
+        _ => machines.look_at_vms_that_are_away(),
+    };
+    Task::every(name, what, EVERY_AWAY, machines, look).after(Duration::ZERO)
 }
 
 impl Machines {
@@ -162,6 +177,22 @@ impl Machines {
     fn look_at_vms_of_libvirt(&self) -> Result<()> {
         let is_of_libvirt = |vm: &VmRecord| matches!(vm.reach, Reach::Libvirt { .. });
         self.look_at_those(is_of_libvirt, OF_LIBVIRT_AT_ONCE)
+    }
+
+    /// Looks once more at VMs of libvirt that could not be asked: so many as at a time.
+    fn look_at_vms_that_are_away(&self) -> Result<()> {
+        let is_away = |(name, seen): (&String, &LastSeen)| {
+            seen.away.is_some().then(|| name.clone())
+        };
+        let away: BTreeSet<String> = lock(&self.vms.seen_of_libvirt)
+            .iter()
+            .filter_map(is_away)
+            .take(OF_LIBVIRT_AT_ONCE)
+            .collect();
+        if away.is_empty() {
+            return Ok(());
+        }
+        self.look_at_those(|vm| away.contains(&vm.name), OF_LIBVIRT_AT_ONCE)
     }
 
     /// Looks at all VMs, for what must not rest on an old look.
@@ -270,6 +301,9 @@ impl Machines {
                         .into(),
             });
         }
+        drop(last_seen);
+        warnings.extend(warnings_of(&known, &lock(&self.vms.seen_of_libvirt)));
+        let last_seen = lock(&self.vms.last_seen);
         for last in last {
             if !known.iter().any(|vm| is_of(&last, vm)) {
                 continue;

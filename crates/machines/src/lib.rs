@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod adoptions;
+mod away;
 mod checks;
 mod images;
 mod last_seen;

@@ -37,6 +37,7 @@ impl Server {
         warnings.extend(self.will_not_reconnect(&disks));
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.planner.plan_warnings()?);
+        warnings.extend(self.planner.slow_datastores()?);
         warnings.extend(self.state_is_full());
         // One that has failed may not be looked at, either.
         let gone = self.state_is_gone();

@@ -112,20 +112,18 @@ fn leaves_all(attained: &Attained, left: Option<f64>) -> bool {
 pub(super) fn counts_for_reservation(attained: &Attained, left: Option<f64>) -> bool {
     match attained.state {
         Attainment::Idle => false,
-        Attainment::Limited => {
-            let has_all = attained.has >= attained.reserved.number() as f64;
-            has_all || leaves_all(attained, left)
-        }
+        Attainment::Limited => attained.has_all() || leaves_all(attained, left),
         _ => true,
     }
 }
 
-/// The part of its reservation that a class has, if limits leave so much.
+/// The part of its reservation that a class has, if limits leave so much. Of a limit that is
+/// hardly above the reservation a second gives a little less: that is no miss.
 pub(super) fn part_of_reservation(attained: &Attained, left: Option<f64>) -> f64 {
     let part = (attained.has / attained.reserved.number().max(1) as f64).min(1.0);
     match attained.state {
         Attainment::Sought | Attainment::Lacking => part,
-        Attainment::Limited if leaves_all(attained, left) => part,
+        Attainment::Limited if leaves_all(attained, left) && !attained.has_all() => part,
         Attainment::Idle
         | Attainment::Kept
         | Attainment::Limited
@@ -246,6 +244,23 @@ mod tests {
         // Near its limit, which leaves what is reserved: something else keeps it from that.
         assert!(counts_for_reservation(&limited(1140.0), Some(1250.0)));
         assert_eq!(part_of_reservation(&limited(1140.0), Some(1250.0)), 0.95);
+    }
+
+    #[test]
+    fn a_class_that_its_limit_holds_at_its_reservation_has_it() {
+        let limited = |has| Attained {
+            class: OLTP,
+            reserved: Rate::Requests(1000),
+            has,
+            state: Attainment::Limited,
+        };
+        for (has, left) in [(1000.0, 1000.0), (975.0, 1000.0), (990.0, 1080.0)] {
+            let (seen, left) = (limited(has), Some(left));
+            assert!(counts_for_reservation(&seen, left), "{has} of {left:?}");
+            assert_eq!(part_of_reservation(&seen, left), 1.0, "{has} of {left:?}");
+        }
+        // The limit leaves more than that, so something else holds the class back.
+        assert_eq!(part_of_reservation(&limited(950.0), Some(1000.0)), 0.95);
     }
 
     #[test]

@@ -16,6 +16,11 @@ export function stage(atMs: number | null, nowMs: number): Stage {
   return age > DEAD_MS ? "dead" : age > OLD_MS ? "old" : "fresh";
 }
 
+/** The older of two moments: what is said of both is as old as that. One that is not known yet counts for nothing. */
+export function older(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
+}
+
 /**
  * The daemon's clock between two words of the daemon: it goes on by the browser's steady
  * clock, which neither jumps nor depends on the time that is set here.

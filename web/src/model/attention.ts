@@ -5,6 +5,8 @@ import { headline, slowerLine } from "./hurt.ts";
 import { fills, fullIn, isPressing, isSoon, oneEach, type Help, shared } from "./space.ts";
 import type { Tone } from "./words.ts";
 import { lessAsked, waitsFor } from "./words.ts";
+import type { Stage } from "./age.ts";
+import { clock } from "./time.ts";
 import { rate, response, wholePercent } from "./units.ts";
 
 /** Something to look at. */
@@ -30,6 +32,9 @@ export interface Talker {
 }
 
 const SERIOUS = /hang|lost|offline|not served|full|cannot|unreachable|may have|no flush/;
+
+/** What the daemon's warning of a datastore over its bound for response times begins with. */
+const TOO_SLOW = /^p95 /;
 
 /** The page about `disk web1`, `datastore fast`, `migration 4` … */
 export function linkTo(about: string): string | null {
@@ -60,7 +65,9 @@ export function attention(
   helps: (datastore: string) => Help | null = () => null,
   zone?: string,
 ): Item[] {
-  const items: Item[] = warnings.map((one) => ({
+  // Of a datastore that is too slow this page says the same, and who loads it besides.
+  const slow = new Set(judged.filter((one) => one.over.includes("latency")).map((one) => `datastore ${one.datastore}`));
+  const items: Item[] = warnings.filter((one) => !(slow.has(one.about) && TOO_SLOW.test(one.message))).map((one) => ({
     key: `warning ${one.about} ${one.message}`,
     tone: SERIOUS.test(one.message) ? "bad" : "warn",
     about: one.about,
@@ -112,7 +119,7 @@ const MORE = 1.5;
 const HARDLY = 0.05;
 
 /**
- * `web-7 reads 20.0 MiB/s and writes 290 MiB/s (its usual: 40.0 MiB/s)`; what is usual is of both
+ * `web-7 reads 20.0 MiB/s and writes 290 MiB/s (its usual, the median of a day: 40.0 MiB/s)`; that is of both
  * together. What is less than usual is no finding.
  */
 export function talks({ row, usual }: Talker): string {
@@ -121,7 +128,7 @@ export function talks({ row, usual }: Talker): string {
   // Of one kind alone the word says it all.
   const [onlyReads, onlyWrites] = [writes < now * HARDLY, reads < now * HARDLY];
   const does = onlyReads ? `reads ${rate(reads)}` : onlyWrites ? `writes ${rate(writes)}` : `reads ${rate(reads)} and writes ${rate(writes)}`;
-  const more = usual !== null && now >= usual * MORE ? ` (its usual: ${rate(usual)}${onlyReads || onlyWrites ? "" : " together"})` : "";
+  const more = usual !== null && now >= usual * MORE ? ` (its usual, the median of a day: ${rate(usual)}${onlyReads || onlyWrites ? "" : " together"})` : "";
   return `${row.name} ${does}${more}`;
 }
 
@@ -138,10 +145,15 @@ export interface Seen {
   late: number;
   lateIsMore: boolean;
   nowMs: number;
+  /** When the oldest of the figures was true, and how old that is. */
+  atMs?: number | null;
+  age?: Stage;
 }
 
 /** One sentence for the top of the page: who is hurt, else what there is to look at. */
-export function verdict({ hurt, count, slower = [], countSlower = 0, items, late, lateIsMore, nowMs }: Seen): { tone: Tone; text: string } {
+export function verdict({ hurt, count, slower = [], countSlower = 0, items, late, lateIsMore, nowMs, atMs = null, age = "fresh" }: Seen): { tone: Tone; text: string } {
+  // Of what was true some seconds ago nobody knows whether it still is.
+  if (age !== "fresh") return { tone: "quiet", text: `Not known now: the last figures are ${atMs === null ? "not there yet" : `from ${clock(atMs)}`}` };
   const things = items.length === 1 ? "1 thing to look at" : `${items.length} things to look at`;
   if (hurt.length > 0) {
     return { tone: hurt.some((one) => one.by === "hangs") ? "bad" : "warn", text: headline(hurt, count, nowMs) };

@@ -16,6 +16,13 @@ export function usually(usual: UsualDisk): string | null {
   return known.map((one, at) => `${kind(one)} ${at === 0 ? "take " : ""}${response(one.response_us)}`).join(", ");
 }
 
+/**
+ * Over which time that is: as `sterna_core::hurt::Usual` learns. It is a sentence of its own, and
+ * said wherever the figures are.
+ */
+export const OVER =
+  "Usual is the median of steps of 5 s in which the disk was asked for something. Old steps fade: of one that is six hours of load old, a third still counts.";
+
 /** Since when it is learned, and what is missing: `learned since 14:03:20; not known yet: 2 min 00 s of 5 min 00 s of load are seen`. */
 export function learning(usual: UsualDisk, nowMs: number): string {
   if (!usual.since) return "not known: the disk was asked for nothing yet";

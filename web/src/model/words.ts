@@ -226,6 +226,12 @@ export function policyState(policy: Policy): { word: string; tone: Tone } {
   return policy.standing === "looser" ? { word: "looser", tone: "quiet" } : { word: "binds", tone: "ok" };
 }
 
+/** That a target of a class cannot be had, which its reservation may be all the same. */
+export function outOfReach(its: Class, policies: Policy[]): string | null {
+  const missed = policies.find((one) => one.class === its.name && one.standing === "binds" && one.cruise?.phase === "unreachable");
+  return missed ? `its target of ${wish(missed)} is out of reach` : null;
+}
+
 /** A reservation, if a class has one. */
 export function reserved(one: Class): string {
   const own = one.in_force.reservation;

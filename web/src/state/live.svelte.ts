@@ -157,11 +157,17 @@ function activity(more: Activity[]): void {
 let stream: Stream | null = null;
 let steps = 0;
 
+/** A tab that was hidden has the figures of before, and they are as old as they are. */
+function onSeen(): void {
+  if (!document.hidden && heardMs !== null) now = Math.max(now, daemonNow());
+}
+
 /** Begins to listen. */
 export function listen(): void {
   if (steps) return;
   heardAt = performance.now();
   steps = setInterval(step, STEP_MS);
+  document.addEventListener("visibilitychange", onSeen);
   stream ??= new Stream(onEvent, onLink);
   stream.want(wanted);
   stream.start();
@@ -171,6 +177,7 @@ export function listen(): void {
 export function hush(): void {
   clearInterval(steps);
   steps = 0;
+  document.removeEventListener("visibilitychange", onSeen);
   stream?.stop();
 }
 

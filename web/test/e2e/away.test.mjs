@@ -37,6 +37,26 @@ test("a killed daemon is told within 3 s, and its figures are crossed out", asyn
   await mock.kill();
 });
 
+test("nothing is said to be well while the daemon is away, and what brings the page back is", async () => {
+  const mock = await new Mock({ empty: true }).start();
+  const page = await open(browser, mock.url);
+  await page.waitForFunction(() => /Nobody is hurt/.test(document.querySelector(".verdict")?.innerText ?? ""));
+  await mock.kill();
+  const killed = Date.now();
+  await page.waitForFunction(() => /Not known now: the last figures are from/.test(document.querySelector(".verdict").innerText), null, { timeout: 6_000 });
+  const took = Date.now() - killed;
+  assert.ok(took <= 3_500, `${took} ms`);
+  assert.equal(await page.locator(".verdict .badge[data-tone=ok]").count(), 0);
+  const banner = (await page.innerText(".banner")).replaceAll(/\s+/g, " ");
+  assert.match(banner, /connection broke, this page goes on by itself/);
+  assert.ok(banner.includes(`without --dashboard ${new URL(mock.url).host} in the daemon's options`), banner);
+  assert.match(banner, /nothing brings this page back. sterna dashboard/);
+  await mock.restart();
+  await page.waitForFunction(() => /Nobody is hurt/.test(document.querySelector(".verdict").innerText), null, { timeout: 10_000 });
+  await page.context().close();
+  await mock.kill();
+});
+
 test("after a restart that ended the session, every screen says so with the command", async () => {
   const mock = await new Mock().start();
   const pages = [];
@@ -84,6 +104,24 @@ test("eight tabs over HTTP/1.1 stay alive with one stream", async () => {
   await pages[4].waitForSelector("tbody[data-age=fresh]");
   await context.close();
   await mock.kill();
+});
+
+test("a tab that comes back has nothing green that is of before", async () => {
+  const mock = await new Mock({ empty: true }).start();
+  const page = await open(browser, mock.url);
+  await page.waitForFunction(() => /Nobody is hurt/.test(document.querySelector(".verdict")?.innerText ?? ""));
+  const turn = (hidden) => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  };
+  await page.evaluate(turn, true);
+  await mock.kill();
+  await page.waitForTimeout(4_000);
+  await page.evaluate(turn, false);
+  // At the next frame, and not when the daemon has been silent for some time again.
+  const said = await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve(document.querySelector(".verdict").innerText))));
+  assert.match(said, /Not known now/);
+  await page.context().close();
 });
 
 test("a hidden tab lets the stream go, and takes it again", async () => {

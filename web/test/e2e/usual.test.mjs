@@ -34,6 +34,20 @@ test("a disk that is slower than usual is named before it is hurt, and what was 
   await page.context().close();
 });
 
+test("a VM's disks that QEMU serves have their figures, and what Sterna does not see of them is said", async () => {
+  const page = await open(browser, `${mock.url}#/hosts`);
+  const vm = page.locator("details.vm", { hasText: "web-1" });
+  await vm.waitFor();
+  assert.match(await vm.innerText(), /QEMU serves 120 IO\/s/);
+  await vm.locator("summary").click();
+  await reads(page, /no p99, no history and no service level of them/);
+  // The one that is open is asked all the time: its figures do not grow old.
+  await page.waitForTimeout(4_500);
+  assert.equal(await vm.locator("td .aged:not([data-age=fresh])").count(), 0);
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
 test("a datastore without room says when it is full, who shares its room, and what would help", async () => {
   const page = await open(browser, mock.url);
   await reads(page, /slow: p95 .*of its room is taken; fills up by 20\.0 GiB an hour .*: full in 2 d \d\d h.*Would help: move .* to fast/);

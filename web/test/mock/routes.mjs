@@ -227,6 +227,10 @@ export function answer(world, method, path, query, body, command = null) {
     case "GET drs/_": return { body: name === "recommendations" ? site.drs().advice : site.transfers() };
     case "POST drs/_": return { body: [site.transfers()[1]] };
     case "GET drs/_/" + more: return { body: { goal: "cpu", recommended: null, vm: site.drs().status.vms[0], hosts: [{ host: "a", may: true, reason: "the VM is there" }, { host: "b", may: false, reason: "its disk db is being moved" }] } };
+    case "GET vms/_": {
+      const vm = site.vms().find((one) => one.name === name);
+      return vm ? { body: vm } : refuse(404, "not_found", `there is no VM ${name}`);
+    }
     case "GET vms": return { body: world.empty ? [] : site.vms() };
     case "GET advice": return { body: site.advice(world, query.get("about")) };
     case "GET activity": {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Activity, Bucket, Load, Migration, TopRow } from "../../src/api/wire.ts";
+import { older, stage } from "../../src/model/age.ts";
 import { attention, linkTo, talks, verdict } from "../../src/model/attention.ts";
 import { asCsv, matching } from "../../src/model/events.ts";
 import { between, both, cropped, edges } from "../../src/model/heat.ts";
@@ -48,7 +49,15 @@ test("the worst comes first, and nothing comes twice", () => {
   const judged = [{ datastore: "slow", load: { p95_us: 41_000, taken: 0.5 }, over: ["latency" as const], maintenance: false, outstanding: 1, settling: false }];
   const items = attention(warnings, [paused], judged, 20_000, talkers);
   assert.deepEqual(items.map((item) => item.about), ["datastore fast", "migration 4", "policy 3", "datastore slow"]);
-  assert.equal(items[3]?.text, "p95 41.0 ms, bound 20.0 ms; web-7 writes 310 MiB/s (its usual: 40.0 MiB/s)");
+  assert.equal(items[3]?.text, "p95 41.0 ms, bound 20.0 ms; web-7 writes 310 MiB/s (its usual, the median of a day: 40.0 MiB/s)");
+});
+
+test("a datastore that is too slow is said once, with who loads it", () => {
+  const warnings = [{ about: "datastore slow", message: "p95 41.0 ms, bound 20.0 ms", hint: "" }, { about: "datastore slow", message: "full", hint: "" }];
+  const judged = [{ datastore: "slow", load: { p95_us: 41_000, taken: 0.5 }, over: ["latency" as const], maintenance: false, outstanding: 1, settling: false }];
+  const texts = attention(warnings, [], judged, 20_000, new Map()).map((item) => item.text);
+  assert.deepEqual(texts, ["full", "p95 41.0 ms, bound 20.0 ms"]);
+  assert.equal(attention(warnings, [], [], 20_000, new Map()).length, 2, "until the page knows it");
 });
 
 test("the first words of the page answer its question", () => {
@@ -58,12 +67,22 @@ test("the first words of the page answer its question", () => {
   assert.equal(verdict({ ...seen, late: 1 }).text, "1 disk is late");
 });
 
+test("what was well three seconds ago is not said to be well", () => {
+  const seen = { hurt: [], count: 0, items: [], late: 0, lateIsMore: false };
+  const at = (ageMs: number) => verdict({ ...seen, nowMs: 1e12 + ageMs, atMs: 1e12, age: stage(1e12, 1e12 + ageMs) });
+  assert.equal(at(2_900).tone, "ok");
+  assert.equal(at(3_100).tone, "quiet");
+  assert.match(at(3_100).text, /Not known now: the last figures are from \d\d:/);
+  assert.equal(older(null, 5), 5);
+  assert.equal(older(7, 5), 5);
+});
+
 test("who loads a slow datastore less than usual is named without a remark", () => {
   const row = { name: "db", load: { ...load, read: { iops: 9, bytes_per_second: 3 * 2 ** 20 } } } as TopRow;
   assert.equal(talks({ row, usual: 10 * 2 ** 20 }), "db reads 3.00 MiB/s");
-  assert.equal(talks({ row, usual: 2 ** 20 }), "db reads 3.00 MiB/s (its usual: 1.00 MiB/s)");
+  assert.equal(talks({ row, usual: 2 ** 20 }), "db reads 3.00 MiB/s (its usual, the median of a day: 1.00 MiB/s)");
   const both = { ...row, load: { ...row.load, write: { iops: 9, bytes_per_second: 2 ** 20 } } } as TopRow;
-  assert.equal(talks({ row: both, usual: 2 ** 20 }), "db reads 3.00 MiB/s and writes 1.00 MiB/s (its usual: 1.00 MiB/s together)");
+  assert.equal(talks({ row: both, usual: 2 ** 20 }), "db reads 3.00 MiB/s and writes 1.00 MiB/s (its usual, the median of a day: 1.00 MiB/s together)");
 });
 
 test("hostile names stay inside their links", () => {

@@ -38,7 +38,15 @@ pub enum Attainment {
     Lacking,
 }
 
+/// Less than this part of what is reserved is less: seconds vary by as much.
+pub(super) const LESS: f64 = 0.97;
+
 impl Attained {
+    /// Whether it has all of its reservation, as nearly as a second can tell.
+    pub fn has_all(&self) -> bool {
+        self.has >= LESS * self.reserved.number() as f64
+    }
+
     /// The part of its reservation that it has, in whole percent.
     pub fn percent(&self) -> f64 {
         (self.has / self.reserved.number().max(1) as f64 * 100.0).floor()

@@ -24,14 +24,11 @@
 
 use std::collections::BTreeMap;
 
-use super::attained::{Attained, Attainment};
+use super::attained::{Attained, Attainment, LESS};
 use super::class::ClassId;
 use super::reserved::Reserved;
 use super::terms::Rate;
 use super::trial::{At, End, FEWER, MORE, Trial};
-
-/// Less than this part of what is reserved is less: seconds vary by as much.
-const LESS: f64 = 0.97;
 
 /// Who has fewer requests at the device on average would not have more of it if it were
 /// answered at once; and does not keep others waiting.

@@ -8,6 +8,7 @@
 //! - `begin`: how they begin, step by step, and are kept.
 //! - `benefit`: what came of these moves.
 //! - `placement`: where new disks go.
+//! - `slow`: warnings of datastores over their bound for response times.
 //!
 //! **One writer.** Moves begin as those of operators do, and are refused for the same
 //! reasons. A disk that somebody else has moved is left alone for a while, as `core` says.
@@ -20,6 +21,7 @@ mod rules;
 mod run;
 mod scene;
 mod settings;
+mod slow;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -35,6 +37,7 @@ use sterna_placement::storage::{Cycle, advise};
 use self::begin::Kept;
 pub use self::run::balancing;
 use self::settings::{bounds_of, check_bounds};
+use self::slow::Slow;
 use crate::Planner;
 
 /// How many of its moves that have ended are shown.
@@ -57,13 +60,16 @@ pub(crate) struct Balancer {
     kept: Mutex<Kept>,
     /// Those that are to be cancelled, as their step could not begin as a whole.
     called_off: Mutex<BTreeSet<u64>>,
+    /// Which datastores are too slow.
+    slow: Mutex<Slow>,
 }
 
 impl Default for Balancer {
     fn default() -> Self {
         let (turn, settings, cycle, last, kept) = Default::default();
-        let called_off = Mutex::default();
-        Balancer { epoch: Instant::now(), turn, settings, cycle, last, kept, called_off }
+        let (called_off, slow) = Default::default();
+        let epoch = Instant::now();
+        Balancer { epoch, turn, settings, cycle, last, kept, called_off, slow }
     }
 }
 

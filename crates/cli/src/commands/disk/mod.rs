@@ -358,7 +358,7 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.add("provision", provision(disk.provision));
     pairs.maybe("allocated", disk.allocated.map(bytes));
     pairs.add("generation", disk.generation.to_string());
-    pairs.maybe("class", disk.class.as_deref());
+    pairs.add("class", class_of(disk));
     pairs.maybe("held", disk.binds.as_ref().map(binding));
     pairs.add("state", state(disk));
     pairs.maybe("problem", disk.problem.as_deref());
@@ -371,6 +371,17 @@ fn show(disk: &Disk, output: Output) -> String {
         add_activity(&mut pairs, activity);
     }
     output.pairs(&pairs)
+}
+
+/// The class of a disk, or how it gets one.
+fn class_of(disk: &Disk) -> String {
+    disk.class.clone().unwrap_or_else(|| {
+        format!(
+            "none: nothing is promised or limited\n`sterna class add CLASS {}` adds the disk \
+             to a class",
+            disk.name
+        )
+    })
 }
 
 fn add_activity(pairs: &mut Pairs, activity: &DiskActivity) {

@@ -142,7 +142,12 @@ fn make(
     let schedule = when.schedule.as_ref().map(ToString::to_string);
     let (aim, until_job) = (Aim::from(aim), when.until_job);
     let request = CreatePolicy { class, aim, schedule, until_job };
-    let made = link.ask(async |client| Ok(client.create_policy(&request).await?))?;
+    let (made, notes) = link.ask(async |client| {
+        let made = client.create_policy(&request).await?;
+        // The policy is made, whatever becomes of a question about its class.
+        let class = client.class(&made.class).await.ok();
+        Ok((made, class.map_or(Vec::new(), |class| class.notes)))
+    })?;
     output.answer(&made, |made| {
         let shown = show(made, output);
         let see = format!("sterna policy explain {}", made.class);
@@ -154,8 +159,16 @@ fn make(
             ),
             _ => String::new(),
         };
-        format!("{} made.\n{shown}{slows}The effect: {see}", title(made))
+        let notes = about(made, &notes);
+        format!("{} made.\n{shown}{slows}{notes}The effect: {see}", title(made))
     })
+}
+
+/// What is said of the class because of this policy: that it breaks a reservation, for one.
+fn about(one: &Policy, notes: &[String]) -> String {
+    let name = format!("(policy {})", one.id);
+    let its = notes.iter().filter(|note| note.contains(&name));
+    its.map(|note| format!("Warning: {note}.\n")).collect()
 }
 
 /// `Policy 3 (limit of class oltp)`.
@@ -249,4 +262,35 @@ fn show(one: &Policy, output: Output) -> String {
         pairs.maybe("reason", cruise.reason.as_deref());
     }
     output.pairs(&pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_breaks_a_reservation_says_so_when_it_is_made() {
+        let made = Policy {
+            id: 3,
+            class: "oltp".into(),
+            aim: Aim::Limit { goal: sterna_api::Goal::BytesPerSecond(18 << 20) },
+            schedule: None,
+            until_job: None,
+            created: 0,
+            standing: Standing::Binds,
+            looser_than: None,
+            since: 0,
+            until: None,
+            cruise: None,
+        };
+        let breaks = |id| {
+            format!(
+                "the limit of 18.0 MiB/s (policy {id}) breaks the reservation: 576 of 1200"
+            )
+        };
+        let notes =
+            ["datastore slow: too much is reserved".into(), breaks(3), breaks(31)];
+        assert_eq!(about(&made, &notes), format!("Warning: {}.\n", breaks(3)));
+        assert_eq!(about(&made, &[]), "");
+    }
 }
