@@ -33,6 +33,19 @@ pub struct FileFacts {
     pub modified: u64,
 }
 
+impl FileFacts {
+    /// Whether it may be the same file still, of which its file server gives another handle now.
+    /// If size or the moment of the last write differ as well, it is another file: servers give
+    /// the number of a removed file to the next one that is made.
+    pub fn may_be_rehandled(&self, now: &FileFacts) -> bool {
+        is_by_server(self.made)
+            && is_by_server(now.made)
+            && self.made != now.made
+            && (self.number, self.size, self.modified)
+                == (now.number, now.size, now.modified)
+    }
+}
+
 /// What is found at an image's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundFile {
@@ -206,7 +219,10 @@ fn check_evidence(evidence: &Evidence, found: &FileFacts) -> Result<(), Keep> {
     match *evidence {
         Evidence::Record { file: None, .. } => Err(Keep::Unrecorded),
         Evidence::Record { file: Some(left), has_sidecar } => {
-            check_same((left.number, left.made), found)?;
+            check_same((left.number, left.made), found).map_err(|why| match why {
+                Keep::Rehandled if !left.may_be_rehandled(found) => Keep::Another,
+                why => why,
+            })?;
             if (left.size, left.modified) != (found.size, found.modified) {
                 return Err(Keep::Written);
             }
@@ -367,5 +383,25 @@ mod tests {
         let local = HANDLE | LOCAL_HANDLE;
         assert_eq!(same(local | 1, local | 2), Err(Keep::Another));
         assert_eq!(same(1, 2), Err(Keep::Another), "moments");
+    }
+
+    #[test]
+    fn a_new_file_that_a_file_server_gave_the_number_of_an_old_copy_is_another_file() {
+        let left = FileFacts { made: HANDLE | 1, ..FILE };
+        let now = FileFacts { made: HANDLE | 2, ..FILE };
+        let kept = |now: FileFacts| {
+            let evidence = Evidence::Record { file: Some(left), has_sidecar: false };
+            may_go(&Facts { evidence, found: found(|it| it.file = now), ..of_vm() })
+        };
+        assert_eq!(kept(now), Err(Keep::Rehandled), "as it was left");
+        for another in [
+            FileFacts { size: FILE.size + 512, ..now },
+            FileFacts { modified: FILE.modified + 1, ..now },
+            FileFacts { number: 8, ..now },
+        ] {
+            assert!(!left.may_be_rehandled(&another), "{another:?}");
+            assert_eq!(kept(another), Err(Keep::Another), "{another:?}");
+        }
+        assert!(!left.may_be_rehandled(&left), "the very same");
     }
 }

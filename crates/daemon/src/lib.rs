@@ -21,6 +21,7 @@ mod daemon;
 mod retry;
 mod serve;
 mod settings;
+mod start_limits;
 mod stopping;
 mod systemd;
 #[cfg(test)]
@@ -28,8 +29,8 @@ mod threadless;
 
 pub use serve::{Running, serve};
 pub use settings::{IoChoice, Settings};
+pub use start_limits::{RUNTIME_WORKERS, check_start};
 pub use sterna_os::is_moment;
-pub use sterna_os::limits::check_start;
 pub use sterna_runtime::log::{LAST_LINES, Log, State as LogState};
 pub use sterna_runtime::notes::Notes;
 pub use sterna_runtime::threads::within;

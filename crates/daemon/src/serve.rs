@@ -34,6 +34,7 @@ use tokio::sync::watch;
 
 use crate::daemon::{Daemon, Seen};
 use crate::settings::Settings;
+use crate::start_limits::TASKS;
 use crate::{boot, retry, systemd};
 
 /// How long requests of the API may take to end when the daemon stops. Those that take longer
@@ -280,7 +281,7 @@ fn sweep() {
 }
 
 /// All that the daemon does again and again.
-fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 23] {
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; TASKS] {
     let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),

@@ -191,7 +191,7 @@ fn view(file: &str, found: &FoundFile, known: &Known) -> DatastoreImage {
                 .source_file
                 .map(|was| (was, KnownFile::from(found.facts().file)))
                 .is_some_and(|(was, is)| {
-                    was.is_another(&is) && !was.is_rehandled(&is)
+                    was.is_another(&is) && !was.may_be_rehandled(&is)
                 }) => {}
         Known::LeftByVm(record) => {
             image.is = ImageUse::OldCopy;

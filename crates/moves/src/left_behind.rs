@@ -51,10 +51,9 @@ pub(super) fn not_gone(image: &str, place: &str, gone: Gone) -> Option<String> {
              {image}, and Sterna left it alone. If the {image} still exists, it has another \
              name: look for it before you remove anything by hand"
         ),
-        Gone::Unproven(_) => format!(
-            "Sterna kept the file {place}: its file system does not say whether it is still \
-             the {image}, or the file of another program. Check that before you remove it, and \
-             its sidecar, by hand"
+        Gone::Unproven(error) => format!(
+            "Sterna kept the file {place}, as it may be the {image} or the file of another \
+             program: {error}. Check that before you remove it, and its sidecar, by hand"
         ),
     })
 }
@@ -73,5 +72,12 @@ mod tests {
         assert!(another.contains("it has another name"), "{another}");
         let unproven = said(Gone::Unproven(error()));
         assert!(unproven.contains("Check that before you remove it"), "{unproven}");
+    }
+
+    #[test]
+    fn the_note_of_a_file_that_may_be_anothers_says_why_nobody_knows() {
+        let why = Error::in_use("the file server has given /b/db.raw another handle");
+        let said = not_gone("copy", "/b/db.raw", Gone::Unproven(why)).unwrap_or_default();
+        assert!(said.contains("has given /b/db.raw another handle. Check"), "{said}");
     }
 }

@@ -8,7 +8,7 @@
 //! is on a device or an export stays as well, but the sidecar behind it goes, so that the place
 //! is free for a disk.
 //!
-//! If something else is there by then, or nothing, the note says that the old image has left.
+//! If something else is there by then, or nothing, the note says so.
 //!
 //! Nothing is done unless the image says of itself what the migration has left there, and the
 //! disk is served from a newer image that is under its name.
@@ -68,6 +68,19 @@ enum Tried {
     NotOurs,
     /// The time for it has not come.
     NotYet,
+}
+
+/// What there is in the place of an image that is to be put away.
+#[derive(Clone, Copy, Debug)]
+enum Instead {
+    /// What an earlier attempt has made of it, before it could be noted.
+    OldCopy,
+    /// Another image.
+    Another,
+    /// No file.
+    NoFile,
+    /// A device or an export without a sidecar, of which the image was to be kept.
+    NoSidecar,
 }
 
 impl Moves {
@@ -150,14 +163,7 @@ impl Moves {
         let says = handle.says(file, record.size)?;
         store.must_be_there()?;
         if !says.as_ref().is_some_and(is_left) {
-            let is_put_away =
-                says.as_ref().is_some_and(|says| is_old_source(says, record));
-            let note = match is_put_away {
-                true => self.put_away_note(record, &handle),
-                false => left(&self.place(&record.from), says.is_some()),
-            };
-            store.set_end_note(record.id, &note)?;
-            return Ok(if is_put_away { Tried::PutAway } else { Tried::NotOurs });
+            return self.has_left(record, &handle, says.as_ref());
         }
         self.check_won(record)?;
         let retired = Identity {
@@ -171,6 +177,33 @@ impl Moves {
         }
         store.set_end_note(record.id, &self.put_away_note(record, &handle))?;
         Ok(Tried::PutAway)
+    }
+
+    /// Notes what is there instead of an image that is to be put away.
+    fn has_left(
+        &self,
+        record: &MigrationRecord,
+        handle: &DatastoreHandle,
+        says: Option<&Identity>,
+    ) -> Result<Tried> {
+        let instead = match says {
+            Some(says) if is_old_source(says, record) => Instead::OldCopy,
+            Some(_) => Instead::Another,
+            // Sterna frees such a place by its sidecar alone.
+            None if !handle.is_shared() && !record.keep_source => Instead::OldCopy,
+            None if !handle.is_shared() => Instead::NoSidecar,
+            // A file that cannot be looked at is an error, and may be there.
+            None => match handle.look_at_image(&record.from.image)?.found {
+                Some(_) => return Ok(Tried::NotYet),
+                None => Instead::NoFile,
+            },
+        };
+        let (note, tried) = match left(&self.place(&record.from), instead) {
+            Some(note) => (note, Tried::NotOurs),
+            None => (self.put_away_note(record, handle), Tried::PutAway),
+        };
+        self.storage.store.set_end_note(record.id, &note)?;
+        Ok(tried)
     }
 
     fn put_away_note(&self, record: &MigrationRecord, on: &DatastoreHandle) -> String {
@@ -187,10 +220,24 @@ impl Moves {
     }
 }
 
-/// What is said of an old image that is not at its place any more.
-fn left(place: &str, is_taken: bool) -> String {
-    let now = if is_taken { "another image is there now" } else { "it was removed" };
-    format!("the old image is not at {place} any more: {now}")
+/// What is said of an old image that is not at its place any more, or not known to be; nothing
+/// of one that is put away.
+fn left(place: &str, instead: Instead) -> Option<String> {
+    Some(match instead {
+        Instead::OldCopy => return None,
+        Instead::Another => {
+            format!(
+                "the old image is not at {place} any more: another image is there now"
+            )
+        }
+        Instead::NoFile => format!(
+            "the old image is not at {place} any more: there is no file of that name now"
+        ),
+        Instead::NoSidecar => format!(
+            "the old image at {place} has no sidecar any more: Sterna does not know whether \
+             the image's bytes are still there"
+        ),
+    })
 }
 
 /// Whether a disk has a newer image than the one that a migration has left, in another place.
@@ -205,10 +252,20 @@ mod tests {
 
     #[test]
     fn the_note_of_an_old_image_that_has_left_is_not_tried_again() {
-        for is_taken in [false, true] {
-            let note = left("/a/db.raw", is_taken);
+        for (instead, said) in [
+            (Instead::Another, "not at /a/db.raw any more: another image"),
+            (Instead::NoFile, "not at /a/db.raw any more: there is no file of that name"),
+            (Instead::NoSidecar, "/a/db.raw has no sidecar any more"),
+        ] {
+            let note = left("/a/db.raw", instead).unwrap_or_default();
             assert!(!note.starts_with(STAYS), "{note}");
-            assert!(note.contains("not at /a/db.raw any more"), "{note}");
+            assert!(note.contains(said), "{note}");
+            assert!(!note.contains("removed"), "nobody knows who did it: {note}");
         }
+        assert_eq!(
+            left("/dev/vdb", Instead::OldCopy),
+            None,
+            "its note is that of the end"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What the state keeps of a file, to know it again.
 
 use serde::{Deserialize, Serialize};
-use sterna_core::old_copy::{FileFacts, is_by_server};
+use sterna_core::old_copy::FileFacts;
 
 /// What a file is known by, as it was at some moment. (The number of its file system is
 /// another one after a reboot, so it is not kept.)
@@ -24,14 +24,11 @@ impl KnownFile {
         let is_known = self.made != 0 && now.made != 0;
         self.number != now.number || (is_known && self.made != now.made)
     }
-}
 
-impl KnownFile {
-    /// Whether it is the file of that number still, of which its file server gives another
+    /// Whether it may be the same file still, as it was, of which its file server gives another
     /// handle: the server may have been exchanged or restored from a backup.
-    pub fn is_rehandled(&self, now: &KnownFile) -> bool {
-        let is_by_server = is_by_server(self.made) && is_by_server(now.made);
-        is_by_server && self.number == now.number && self.made != now.made
+    pub fn may_be_rehandled(&self, now: &KnownFile) -> bool {
+        FileFacts::from(*self).may_be_rehandled(&FileFacts::from(*now))
     }
 }
 

@@ -88,6 +88,8 @@ pub struct DatastoreHandle {
     listing: Asker,
     /// Of what has become of images that are open.
     files: Asker,
+    /// Whether one of its images is a certain file.
+    pub(crate) names: Asker,
     /// Of what is at its place.
     pub(crate) visits: Visits,
     /// What all sidecars say.
@@ -117,6 +119,7 @@ impl DatastoreHandle {
         let asker = Asker::default();
         DatastoreHandle {
             listing: asker.beside(),
+            names: asker.beside(),
             visits: Visits::beside(&asker),
             asker,
             maintenance: AtomicBool::new(record.maintenance.is_some()),

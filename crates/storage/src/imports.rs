@@ -22,6 +22,7 @@ use crate::asker::Asker;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, check_size, identity, new_record};
 use crate::handle::DatastoreHandle;
+use crate::hard_links::Linked;
 use crate::own_disk::{ASKING, has_open, silent};
 use crate::twins::Use;
 
@@ -111,10 +112,11 @@ impl Storage {
                 let is_local = is_of_this_machine(&file);
                 let found = file.metadata()?;
                 let inode = (found.dev(), found.ino());
-                Ok((Ground::of(&file)?, file, is_local, inode))
+                let linked = Linked { inode, names: found.nlink(), is_local };
+                Ok((Ground::of(&file)?, file, linked))
             }
         })?;
-        let (ground, file, is_local, inode) = opened.map_err(unreadable(&path))?;
+        let (ground, file, linked) = opened.map_err(unreadable(&path))?;
         if let Some(what) = self.shares_with(&ground)? {
             let message = format!("{shown} has the same bytes as {what}");
             return Err(Error::in_use(message).hint(
@@ -122,9 +124,9 @@ impl Storage {
                  other",
             ));
         }
-        self.check_is_no_other_name(&shown, inode)?;
+        self.check_is_no_other_name(handle, &shown, linked)?;
         // While it is open, a file system in user space has what is below open as well.
-        let (disks, mut grounds) = match is_local {
+        let (disks, mut grounds) = match linked.is_local {
             true => Default::default(),
             false => self.grounds()?,
         };

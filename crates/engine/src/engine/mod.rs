@@ -88,6 +88,16 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// How many reactors an engine has that is to work in this way.
+    pub fn reactor_count(&self) -> usize {
+        match self.reactors {
+            0 => thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX),
+            n => n.min(qos::REACTORS_MAX),
+        }
+    }
+}
+
 /// A disk to be attached.
 #[derive(Clone, Debug)]
 pub struct DiskSpec {
@@ -130,10 +140,7 @@ struct Inner {
 impl Engine {
     /// Starts the reactors.
     pub fn start(config: &Config) -> Result<Engine, EngineError> {
-        let reactors = match config.reactors {
-            0 => thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX),
-            n => n.min(qos::REACTORS_MAX),
-        };
+        let reactors = config.reactor_count();
         let memory = (config.memory / reactors as u64).max(MEMORY_MIN);
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let mailboxes = (0..reactors)

@@ -191,9 +191,10 @@ impl Driver {
         self.was_and_is().is_some_and(|(was, now)| was.is_another(&now))
     }
 
-    /// Whether nobody knows, as a file server gave the file another handle.
+    /// Whether nobody knows: the file is as the disk left it, and its file server gave it
+    /// another handle.
     fn is_source_rehandled(&self) -> bool {
-        self.was_and_is().is_some_and(|(was, now)| was.is_rehandled(&now))
+        self.was_and_is().is_some_and(|(was, now)| was.may_be_rehandled(&now))
     }
 
     /// What the disk has left, as it was then, and what has its name now.

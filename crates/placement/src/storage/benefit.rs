@@ -116,6 +116,20 @@ pub fn verdict(
     if is_known { Verdict::Paid } else { Verdict::NoRoomTold }
 }
 
+/// Whether there is no verdict only because a datastore did not say, after the move, how full it
+/// is: the datastore may say so later.
+pub fn may_be_told_later(
+    why: Why,
+    bounds: &Bounds,
+    before: &MoveFared,
+    after: &MoveFared,
+) -> bool {
+    let any = Some(0.0);
+    let told = MoveFared { taken: after.taken.map(|taken| taken.or(any)), ..*after };
+    verdict(why, bounds, before, after) == Verdict::NoRoomTold
+        && verdict(why, bounds, before, &told) != Verdict::NoRoomTold
+}
+
 /// How many moves have paid, of those of which it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -160,6 +174,21 @@ mod tests {
             judged([None, Some(0.2)], [Some(0.5), Some(0.6)]),
             Verdict::NoRoomTold
         );
+    }
+
+    #[test]
+    fn a_verdict_waits_for_what_a_datastore_has_yet_to_say_and_not_for_what_is_past() {
+        let bounds = Bounds { space: 0.8, ..Bounds::default() };
+        let waits = |before, after| {
+            let why = Why::Over(Over::Space);
+            may_be_told_later(why, &bounds, &scene(before), &scene(after))
+        };
+        let before = [Some(0.9), Some(0.2)];
+        assert!(waits(before, [None, Some(0.6)]));
+        assert!(waits(before, [Some(0.5), None]));
+        assert!(!waits(before, [Some(0.5), Some(0.6)]), "all is known");
+        assert!(!waits(before, [Some(0.95), None]), "it has not paid");
+        assert!(!waits([None, Some(0.2)], [None, Some(0.6)]), "nobody can tell any more");
     }
 
     #[test]

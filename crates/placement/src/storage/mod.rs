@@ -72,7 +72,7 @@ mod unit;
 mod world;
 
 pub use advise::{Advice, Recommended, Refused, Side, Why, advise, advise_where};
-pub use benefit::{Fared, MoveFared, Tally, Verdict, verdict};
+pub use benefit::{Fared, MoveFared, Tally, Verdict, may_be_told_later, verdict};
 pub use bounds::Bounds;
 pub use choose::{Chance, Choice, NewDisk, choose};
 pub use cooldown::{COOLDOWN, COOLDOWN_MAX, Cooldown, DAY, PastMove};

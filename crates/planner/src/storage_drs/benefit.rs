@@ -2,7 +2,8 @@
 //! its destination for a window, and judged by `core`.
 //!
 //! A daemon that was away has to watch for a window first, so a verdict may come late; it
-//! never comes of less. A disk that has moved on, or is gone, is not judged: what would be
+//! never comes of less. If a datastore does not say how full it is, the verdict waits for that,
+//! for a further window at most. A disk that has moved on, or is gone, is not judged: what would be
 //! measured is of something else.
 
 use sterna_api::{
@@ -10,7 +11,9 @@ use sterna_api::{
 };
 use sterna_core::{DiskId, Nanos};
 use sterna_os::{clock, lock};
-use sterna_placement::storage::{Bounds, Fared, MoveFared, Over, Verdict, Why, verdict};
+use sterna_placement::storage::{
+    Bounds, Fared, MoveFared, Over, Verdict, Why, may_be_told_later, verdict,
+};
 use sterna_state::{MigrationRecord, Step};
 
 use super::run::seconds;
@@ -22,6 +25,10 @@ const NO_LOAD: &str = "there was no load before or after the move";
 /// Why it is not known what a move brought whose source or destination was away.
 const NO_ROOM_TOLD: &str =
     "a datastore did not say, before or after the move, how full it was";
+
+/// So many windows more a move waits for its verdict, if a datastore does not say how full it is:
+/// one answer that comes too late is no reason to give none.
+const FURTHER_WINDOWS: u64 = 1;
 
 impl Planner {
     /// What a disk, and source and destination of its move, had in the last window.
@@ -35,9 +42,7 @@ impl Planner {
             |name: &str| Fared::of(&self.storage.samples.of_datastore(name, window));
         let taken = |name: &str| {
             let handle = self.storage.handle(name).ok()?;
-            let space = handle.space()?;
-            // What is its one image's never is too full for it.
-            Some(handle.taken(&space).unwrap_or(0.0))
+            taken_of(handle.is_shared(), || handle.taken(&handle.space()?))
         };
         MoveFared {
             disk: Fared::of(&self.storage.samples.of_disk(disk, window)),
@@ -95,7 +100,11 @@ impl Planner {
             // Which rule it was makes no difference.
             None => Why::Rule(0),
         };
-        let verdict = verdict(why, &bounds, &heard(&one.before), &after);
+        let before = heard(&one.before);
+        if waits_on(there, window) && may_be_told_later(why, &bounds, &before, &after) {
+            return Ok(None);
+        }
+        let verdict = verdict(why, &bounds, &before, &after);
         let (outcome, note) = match verdict {
             Verdict::Paid => (BalancedOutcome::Paid, None),
             Verdict::NotPaid => (BalancedOutcome::NotPaid, None),
@@ -125,6 +134,17 @@ impl Planner {
             || self.moves.migration_of(record.disk)?.is_some();
         Ok(moved.then(|| "the disk moved again before the measurement".into()))
     }
+}
+
+/// Which part of a datastore is taken; none of one that images share and that does not say so.
+/// A device or an export is its one image's, and is never too full for it.
+fn taken_of(is_shared: bool, says: impl FnOnce() -> Option<f64>) -> Option<f64> {
+    if is_shared { says() } else { Some(0.0) }
+}
+
+/// Whether a disk that has been at its destination for so long waits on for a verdict.
+fn waits_on(there: Nanos, window: Nanos) -> bool {
+    there.0 < window.0.saturating_mul(1 + FURTHER_WINDOWS)
 }
 
 fn micros(span: Nanos) -> f64 {
@@ -160,5 +180,25 @@ fn heard(scene: &BalancedScene) -> MoveFared {
         source: fared(&scene.source),
         destination: fared(&scene.destination),
         taken: [scene.source_taken, scene.destination_taken],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_datastore_that_does_not_say_how_full_it_is_does_not_count_as_empty() {
+        assert_eq!(taken_of(true, || None), None);
+        assert_eq!(taken_of(true, || Some(0.7)), Some(0.7));
+        assert_eq!(taken_of(false, || None), Some(0.0), "a device is its one image's");
+    }
+
+    #[test]
+    fn a_verdict_waits_for_one_further_window_at_most() {
+        let window = Nanos::from_secs(600);
+        assert!(waits_on(window, window));
+        assert!(waits_on(Nanos::from_secs(1199), window));
+        assert!(!waits_on(Nanos::from_secs(1200), window));
     }
 }

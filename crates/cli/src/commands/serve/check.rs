@@ -12,12 +12,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
-use sterna_api::ErrorCode;
 use sterna_api::paths::too_long;
+use sterna_api::{Error, ErrorCode};
 use sterna_console::connect::Failure;
 use sterna_console::output::Output;
 use sterna_console::table::Pairs;
-use sterna_daemon::within;
+use sterna_daemon::{check_start, within};
 
 use super::options::Resolved;
 
@@ -26,7 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Says that all is well, or fails with everything that is not.
 pub(super) fn run(resolved: &Resolved, output: Output) -> anyhow::Result<()> {
-    let problems = problems(resolved);
+    let mut problems = problems(resolved);
+    problems.extend(of_limits(check_start().err()));
     if problems.is_empty() {
         return output.answer(resolved, |resolved| words(resolved, output));
     }
@@ -79,6 +80,11 @@ fn problems(resolved: &Resolved) -> Vec<String> {
         }
     }
     problems
+}
+
+/// What of the system is not enough for a start.
+fn of_limits(refused: Option<Error>) -> Option<String> {
+    refused.map(|error| format!("limits here: {error}; {}", error.hint))
 }
 
 /// What a look at a path finds wrong, if the path's file system answers.
@@ -203,6 +209,14 @@ mod tests {
                 "192.0.2.1:10809 cannot be listened on",
             ],
         );
+    }
+
+    #[test]
+    fn a_start_that_a_limit_would_refuse_is_a_problem_with_what_to_do() {
+        let refused = Error::unavailable("the daemon needs 32 threads").hint("raise it");
+        let said = of_limits(Some(refused)).unwrap_or_default();
+        assert_eq!(said, "limits here: the daemon needs 32 threads; raise it");
+        assert_eq!(of_limits(None), None);
     }
 
     #[test]

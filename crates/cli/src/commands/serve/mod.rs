@@ -16,7 +16,7 @@ use anyhow::Context;
 use sterna_api::Status;
 use sterna_console::connect::{Said, caller, explain};
 use sterna_console::output::{Output, takes_colour};
-use sterna_daemon::{LAST_LINES, Log, Notes, Settings, check_start};
+use sterna_daemon::{LAST_LINES, Log, Notes, RUNTIME_WORKERS, Settings, check_start};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -50,8 +50,11 @@ pub(crate) fn run(
         return check::run(&args.resolve(socket, &caller())?, output);
     }
     // The log has the first.
-    check_start()?;
+    let is_scarce = check_start()?;
     let (log, notes) = begin_log()?;
+    if let Some(warning) = is_scarce {
+        tracing::warn!("{warning}");
+    }
     let ended = run_with(args, socket, output, &log, notes);
     if let Err(error) = ended {
         // The log's thread prints the error: if stderr hangs, the daemon still ends, and
@@ -107,8 +110,7 @@ fn run_with(
         log: log.clone(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // The control plane is quiet; the guests' I/O has threads of its own.
-        .worker_threads(2)
+        .worker_threads(RUNTIME_WORKERS)
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
