@@ -40,39 +40,45 @@ impl Away {
     }
 }
 
-/// Warns of these VMs, as far as they are of a libvirt and were not reached in several looks.
-pub(super) fn warnings_of(
-    known: &[VmRecord],
-    seen: &BTreeMap<String, LastSeen>,
-) -> Vec<Warning> {
-    let mut by_libvirt: BTreeMap<(&str, &str), (Vec<&str>, Option<&str>)> =
-        BTreeMap::new();
-    for vm in known {
-        let Reach::Libvirt { uri, .. } = &vm.reach else { continue };
-        let away = seen.get(&vm.name).and_then(|seen| seen.away.as_ref());
-        let Some(away) = away.filter(|away| away.times >= HANGS) else { continue };
-        let these = by_libvirt.entry((uri, &away.why)).or_default();
-        these.0.push(&vm.name);
-        these.1 = away.remedy;
-    }
-    let warning = |((uri, why), (vms, remedy)): (
-        (&str, &str),
-        (Vec<&str>, Option<&str>),
-    )| {
-        let first = remedy.unwrap_or("find out why libvirt does not tell of them");
+/// VMs of one libvirt that could not be asked for one reason.
+#[derive(Default)]
+struct Group<'a> {
+    vms: Vec<&'a str>,
+    remedy: Option<&'static str>,
+}
+
+impl Group<'_> {
+    fn warning(&self, uri: &str, why: &str) -> Warning {
+        let first = self.remedy.unwrap_or("find out why libvirt does not tell of them");
         Warning {
-            about: match vms[..] {
+            about: match self.vms[..] {
                 [one] => format!("vm {one}"),
                 _ => format!("libvirt {uri}"),
             },
-            message: format!("Sterna cannot reach {}: {why}", names(&vms)),
+            message: format!("Sterna cannot reach {}: {why}", names(&self.vms)),
             hint: format!(
                 "{first}; until then Sterna can neither show nor move what QEMU serves there; \
                  disks that Sterna serves are not affected"
             ),
         }
-    };
-    by_libvirt.into_iter().map(warning).collect()
+    }
+}
+
+/// Warns of these VMs, as far as they are of a libvirt and were not reached in several looks.
+pub(super) fn warnings_of(
+    known: &[VmRecord],
+    seen: &BTreeMap<String, LastSeen>,
+) -> Vec<Warning> {
+    let mut groups = BTreeMap::<(&str, &str), Group<'_>>::new();
+    for vm in known {
+        let Reach::Libvirt { uri, .. } = &vm.reach else { continue };
+        let away = seen.get(&vm.name).and_then(|seen| seen.away.as_ref());
+        let Some(away) = away.filter(|away| away.times >= HANGS) else { continue };
+        let group = groups.entry((uri, &away.why)).or_default();
+        group.vms.push(&vm.name);
+        group.remedy = away.remedy;
+    }
+    groups.iter().map(|((uri, why), group)| group.warning(uri, why)).collect()
 }
 
 /// `VM web`, or `VMs a, b, c, d, e and 2 more`.
