@@ -2,7 +2,8 @@
 //!
 //! The guest is a boot sector. It writes a number that grows to one block of its disk,
 //! again and again, through the firmware: a busy guest that starts in a second, and whose
-//! last write tells which image is the truth.
+//! last write tells which image is the truth. After 16 writes it sleeps until the clock ticks,
+//! 18 times a second: without a rest each guest keeps a processor busy, and tests wait for it.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -22,15 +23,19 @@ use crate::wait::{seconds, until};
 
 /// Adds one to the number at 0x8000, and writes it to the block that the request at
 /// 0x7c40 names; for ever.
-const CODE: [u8; 21] = [
+const CODE: [u8; 30] = [
     0x31, 0xc0, // xor ax, ax
     0x8e, 0xd8, // mov ds, ax
+    0xfb, // sti
     0x66, 0xff, 0x06, 0x00, 0x80, // again: inc dword [0x8000]
     0xbe, 0x40, 0x7c, // mov si, 0x7c40
     0xb8, 0x00, 0x43, // mov ax, 0x4300 (write)
     0xb2, 0x80, // mov dl, 0x80 (the first disk)
     0xcd, 0x13, // int 0x13
-    0xeb, 0xef, // jmp again
+    0xf6, 0x06, 0x00, 0x80, 0x0f, // test byte [0x8000], 15
+    0x75, 0xea, // jnz again
+    0xf4, // hlt
+    0xeb, 0xe7, // jmp again
 ];
 
 /// Where the request is in the boot sector.

@@ -8,7 +8,7 @@
 mod full;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use sterna_tests::clients::{Clients, nbdsh, writes_and_reads};
 use sterna_tests::forgetful::Forgetful;

@@ -218,7 +218,10 @@ async fn cannot_connect(
     let mut reason = error.to_string();
     let nobody = match error.kind() {
         ErrorKind::WouldBlock => return no_greeting(socket),
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+        // A listener that ends resets the connections that it has not taken yet.
+        ErrorKind::NotFound
+        | ErrorKind::ConnectionRefused
+        | ErrorKind::ConnectionReset => {
             let listens = is_nameless(socket, last).await;
             if listens {
                 reason.push_str(NAMELESS);
@@ -347,5 +350,19 @@ impl Keeper {
             class,
             description,
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_listener_that_ends_with_connections_in_its_queue_is_nobody() {
+        for kind in [ErrorKind::ConnectionReset, ErrorKind::ConnectionRefused] {
+            let socket = Path::new("/nosuch/web.qmp");
+            let error = cannot_connect(socket, &io::Error::from(kind), None).await;
+            assert!(matches!(error, QmpError::Connect { nobody: true, .. }), "{error:?}");
+        }
     }
 }
