@@ -2,7 +2,8 @@
 //!
 //! The dashboard says the same in the same words, and besides who loads the datastore. Whoever
 //! asks for the status asks for this, some of them every two seconds, so what was found is said
-//! again for a while: response times are those of minutes, and change slowly.
+//! again for a while: response times are those of minutes, and change slowly. A daemon that has just
+//! started gives no such warning.
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,10 @@ use crate::Planner;
 
 /// How long what was found is said again.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// So long a daemon runs before it warns: some slow requests of its first seconds say nothing of
+/// a datastore.
+const LEARNED: Nanos = Nanos::from_secs(300);
 
 /// What was found, and when.
 #[derive(Debug, Default)]
@@ -31,7 +36,11 @@ impl Planner {
             return Ok(found.clone());
         }
         let asked = asked(&self.balancer.settings());
-        let scene = self.scene(Nanos((asked.window_s * 1e9) as u64))?;
+        let window = Nanos((asked.window_s * 1e9) as u64);
+        if self.balancer.now() < LEARNED.min(window) {
+            return Ok(Vec::new());
+        }
+        let scene = self.scene(window)?;
         let judged = scene.judged(&bounds_of(&asked), |_| None);
         let bound = Nanos(asked.latency_us.saturating_mul(1000));
         let found: Vec<Warning> =
