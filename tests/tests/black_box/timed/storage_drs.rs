@@ -358,13 +358,13 @@ fn a_new_disk_goes_where_there_is_room_and_says_why() {
     let stage = Stage::new();
     let daemon = &stage.daemon;
     daemon.sterna("storage-drs set --space 100%").ok();
-    let made = daemon.json("disk create first --size 64M");
+    let made = daemon.json("disk create first --size 2G");
     let first = made["datastore"].as_str().expect("a datastore").to_owned();
     assert!(["here", "there"].contains(&first.as_str()), "{made:#}");
     let others = made["chosen"]["others"].as_array().expect("the others");
     assert_eq!(others.len(), 1, "{made:#}");
-    // What the first one may come to take counts.
-    let made = daemon.json("disk create second --size 64M");
+    // What the first one may come to take counts: more than other tests take meanwhile.
+    let made = daemon.json("disk create second --size 2G");
     assert_ne!(made["datastore"], Value::from(first), "{made:#}");
     let words = daemon.sterna("disk create third --size 64M").ok().stdout;
     assert!(
