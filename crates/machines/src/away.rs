@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use sterna_api::Warning;
 use sterna_qemu::QemuError;
+use sterna_qemu::virsh::VirshError;
 use sterna_state::{Reach, VmRecord};
 
 use super::last_seen::{HANGS, LastSeen};
@@ -29,7 +30,15 @@ impl Away {
     /// Why a look found nothing; none of a VM that is off.
     pub(super) fn of(error: &QemuError) -> Option<Away> {
         let is_off = error.is_gone() && !error.is_unknown();
-        let (why, remedy) = (error.to_string(), error.remedy());
+        // Without the command: it names the VM, and the reason is one for all.
+        let why = match error {
+            QemuError::Virsh(VirshError::Refused { said, .. }) => said.clone(),
+            QemuError::Virsh(VirshError::Silent { .. }) => {
+                "libvirt does not answer".to_owned()
+            }
+            error => error.to_string(),
+        };
+        let remedy = error.remedy();
         (!is_off).then_some(Away { why, remedy, times: 1 })
     }
 
@@ -94,46 +103,49 @@ fn names(vms: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sterna_qemu::virsh::VirshError;
-
     use super::*;
 
     const URI: &str = "qemu:///system";
 
-    fn refused(said: &str) -> QemuError {
-        let (command, said) = ("domstate web".into(), said.into());
+    fn refused(vm: &str, said: &str) -> QemuError {
+        let (command, said) = (format!("domstate {vm}"), said.into());
         QemuError::Virsh(VirshError::Refused { command, said })
     }
 
     /// What is said of VMs of one libvirt after so many looks that found this.
-    fn said(names: &[&str], error: &QemuError, looks: u32) -> Vec<Warning> {
+    fn said(names: &[&str], answer: &str, looks: u32) -> Vec<Warning> {
         let vm = |name: &&str| VmRecord {
             name: (*name).into(),
             reach: Reach::Libvirt { uri: URI.into(), domain: (*name).into() },
             added: 1,
         };
-        let look = || LastSeen::of(2, Err::<(bool, std::iter::Empty<_>), _>(error));
-        let seen = || (1..looks).fold(look(), |before, _| look().after(&before));
-        let seen = names.iter().map(|name| ((*name).to_owned(), seen()));
+        let look = |name: &str| {
+            let error = refused(name, answer);
+            LastSeen::of(2, Err::<(bool, std::iter::Empty<_>), _>(&error))
+        };
+        let seen = |name: &str| {
+            (1..looks).fold(look(name), |before, _| look(name).after(&before))
+        };
+        let seen = names.iter().map(|name| ((*name).to_owned(), seen(name)));
         let known: Vec<VmRecord> = names.iter().map(vm).collect();
         warnings_of(&known, &seen.collect())
     }
 
     #[test]
     fn vms_of_a_libvirt_that_is_away_are_one_warning_with_what_to_do() {
-        let away = refused("Failed to connect socket to '/var/run/libvirt/libvirt-sock'");
+        let away = "Failed to connect socket to '/var/run/libvirt/libvirt-sock'";
         let all = ["a", "b", "c", "d", "e", "f", "g"];
-        let [one] = &said(&all, &away, 2)[..] else { panic!("one for all") };
+        let [one] = &said(&all, away, 2)[..] else { panic!("one for all") };
         assert_eq!(one.about, "libvirt qemu:///system");
         let begins = "Sterna cannot reach VMs a, b, c, d, e and 2 more: ";
         assert!(one.message.starts_with(begins), "{}", one.message);
         assert!(one.hint.starts_with("start libvirt: "), "{}", one.hint);
-        assert_eq!(said(&["web"], &away, 2)[0].about, "vm web");
+        assert_eq!(said(&["web"], away, 2)[0].about, "vm web");
     }
 
     #[test]
     fn a_vm_that_libvirt_does_not_know_any_more_is_named() {
-        let [one] = &said(&["web"], &refused("Domain not found: web"), 2)[..] else {
+        let [one] = &said(&["web"], "Domain not found: web", 2)[..] else {
             panic!("one")
         };
         assert!(one.message.contains("Domain not found"), "{}", one.message);
@@ -141,7 +153,7 @@ mod tests {
 
     #[test]
     fn one_look_in_vain_and_a_vm_that_is_off_are_no_warning() {
-        assert_eq!(said(&["web"], &refused("Failed to connect socket"), 1), []);
-        assert_eq!(said(&["web"], &refused("domain is not running"), 3), []);
+        assert_eq!(said(&["web"], "Failed to connect socket", 1), []);
+        assert_eq!(said(&["web"], "domain is not running", 3), []);
     }
 }

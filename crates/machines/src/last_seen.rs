@@ -179,16 +179,13 @@ impl Machines {
         self.look_at_those(is_of_libvirt, OF_LIBVIRT_AT_ONCE)
     }
 
-    /// Looks once more at VMs of libvirt that could not be asked: so many as at a time.
+    /// Looks once more at VMs of libvirt that could not be asked.
     fn look_at_vms_that_are_away(&self) -> Result<()> {
         let is_away = |(name, seen): (&String, &LastSeen)| {
             seen.away.is_some().then(|| name.clone())
         };
-        let away: BTreeSet<String> = lock(&self.vms.seen_of_libvirt)
-            .iter()
-            .filter_map(is_away)
-            .take(OF_LIBVIRT_AT_ONCE)
-            .collect();
+        let away: BTreeSet<String> =
+            lock(&self.vms.seen_of_libvirt).iter().filter_map(is_away).collect();
         if away.is_empty() {
             return Ok(());
         }

@@ -10,7 +10,7 @@
 //! file does, is passed over.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,10 @@ use sterna_state::DiskRecord;
 use crate::Storage;
 use crate::asker::Asked;
 use crate::handle::DatastoreHandle;
-use crate::own_disk::ASKING;
+
+/// How long a datastore may take to look for one file among its images, hundreds of them on a
+/// server. Others who put something on a device or server wait for that.
+const NAMES: Duration = Duration::from_secs(3);
 
 /// By what the kernel knows a file: its file system, and its number there.
 pub(crate) type Inode = (u64, u64);
@@ -66,7 +69,7 @@ impl Storage {
         shown: &str,
         file: Linked,
     ) -> Result<()> {
-        let found = self.other_name(of, shown, file, ASKING)?;
+        let found = self.other_name(of, shown, file, NAMES)?;
         let Some((name, what)) = found else { return Ok(()) };
         let name = name.display();
         let message =
@@ -152,7 +155,11 @@ fn ask(
     let file_system = Arc::<OnceLock<u64>>::default();
     let said = Arc::clone(&file_system);
     let look = move || {
-        let system = directory.metadata()?.dev();
+        let system = match directory.metadata() {
+            // No name there leads to any file.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found?.dev(),
+        };
         // Only this question sets it.
         let _ = said.set(system);
         if system != file.0 {
@@ -160,7 +167,7 @@ fn ask(
         }
         named(&directory, images, file)
     };
-    let asked = handle.names.ask(limit, look);
+    let asked = handle.names.ask_patiently(limit, look);
     Some(Question { handle, asked, file_system })
 }
 
@@ -214,7 +221,11 @@ fn named(directory: &Path, images: Vec<Known>, file: Inode) -> io::Result<Found>
 fn inode_of(path: &Path) -> io::Result<Option<Inode>> {
     match path.metadata() {
         Ok(found) => Ok(Some((found.dev(), found.ino()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

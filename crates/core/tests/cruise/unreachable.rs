@@ -94,34 +94,6 @@ fn a_fallback_ends_when_the_class_asks_for_nothing() {
     );
 }
 
-#[test]
-fn a_target_that_is_there_is_not_said_to_be_out_of_reach() {
-    let goal = Goal::Bytes(2 << 20);
-    let (mut control, _) = with_fallback(goal);
-    let page = 8192.0;
-    let other =
-        Other { class: ClassId(1), window: window(9.0, page, 0.010, 0.010), floor: 0.0 };
-    let mut second = |iops: f64| {
-        let own = window(iops, page, 0.010, 0.010);
-        let hold = control.step(&own, std::slice::from_ref(&other));
-        assert_eq!(
-            control.fallback(),
-            Some(Fallback::Limit(goal)),
-            "it rests all the same"
-        );
-        assert!(!hold.others.is_empty(), "others are held as before");
-        (control.outcome().clone(), control.note())
-    };
-    // Of 2441 pages per second.
-    let is_missed = |outcome| matches!(outcome, CruiseOutcome::Unreachable(_));
-    assert!(is_missed(second(1000.0).0));
-    let (outcome, note) = second(2500.0);
-    assert_eq!(outcome, CruiseOutcome::Holding);
-    assert!(note.unwrap().contains("has its target now"), "{note:?}");
-    assert_eq!(second(2300.0).0, CruiseOutcome::Holding, "within the tolerance");
-    assert!(is_missed(second(1000.0).0));
-}
-
 /// One that keeps 8 requests of 64 KiB under way, and has 40 MiB/s reserved.
 #[test]
 fn a_fallback_in_another_metric_leaves_what_is_reserved_in_bytes() {

@@ -12,6 +12,7 @@ use sterna_core::Nanos;
 use sterna_os::lock;
 
 use super::asked;
+use super::scene::StorageDrsScene;
 use super::settings::bounds_of;
 use crate::Planner;
 
@@ -24,29 +25,43 @@ const LEARNED: Nanos = Nanos::from_secs(300);
 
 /// What was found, and when.
 #[derive(Debug, Default)]
-pub(super) struct Slow(Option<(Instant, Vec<Warning>)>);
+pub(super) struct Slow {
+    found: Option<(Instant, Vec<Warning>)>,
+    /// Somebody is at it: others are told what was found before.
+    is_asked: bool,
+}
 
 impl Planner {
     /// Datastores whose requests take longer than the bound of Storage DRS.
     pub fn slow_datastores(&self) -> Result<Vec<Warning>> {
-        let now = Instant::now();
-        if let Some((at, found)) = &lock(&self.balancer.slow).0
-            && now.duration_since(*at) < AGAIN
         {
-            return Ok(found.clone());
+            let mut slow = lock(&self.balancer.slow);
+            let is_fresh =
+                slow.found.as_ref().is_some_and(|(at, _)| at.elapsed() < AGAIN);
+            if is_fresh || slow.is_asked {
+                return Ok(slow.found.clone().map_or(Vec::new(), |(_, found)| found));
+            }
+            slow.is_asked = true;
         }
+        let found = self.find_slow_datastores();
+        let mut slow = lock(&self.balancer.slow);
+        slow.is_asked = false;
+        let found = found?;
+        slow.found = Some((Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    /// Asks no image how much it takes: that makes no datastore slow.
+    fn find_slow_datastores(&self) -> Result<Vec<Warning>> {
         let asked = asked(&self.balancer.settings());
         let window = Nanos((asked.window_s * 1e9) as u64);
         if self.balancer.now() < LEARNED.min(window) {
             return Ok(Vec::new());
         }
-        let scene = self.scene(window)?;
+        let scene = StorageDrsScene::of(self.site(window, |_| false)?, window, &[]);
         let judged = scene.judged(&bounds_of(&asked), |_| None);
         let bound = Nanos(asked.latency_us.saturating_mul(1000));
-        let found: Vec<Warning> =
-            judged.iter().filter_map(|one| too_slow(one, bound)).collect();
-        lock(&self.balancer.slow).0 = Some((now, found.clone()));
-        Ok(found)
+        Ok(judged.iter().filter_map(|one| too_slow(one, bound)).collect())
     }
 }
 

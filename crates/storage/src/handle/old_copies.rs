@@ -96,7 +96,7 @@ impl DatastoreHandle {
     pub fn remove_old_copy(&self, file: &str, found: &FoundFile) -> Result<OldCopy> {
         let datastore = self.get()?;
         let (file, found) = (file.to_owned(), *found);
-        let removed = self.listing.ask(REMOVAL, move || {
+        let removed = self.listing.ask_patiently(REMOVAL, move || {
             let image = datastore.image(&file)?;
             datastore.remove_old_copy(&image, &found)
         });

@@ -27,9 +27,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Says that all is well, or fails with everything that is not.
 pub(super) fn run(resolved: &Resolved, output: Output) -> anyhow::Result<()> {
     let mut problems = problems(resolved);
-    problems.extend(of_limits(check_start().err()));
+    let (scarce, refused) = match check_start() {
+        Ok(scarce) => (scarce, None),
+        Err(error) => (None, Some(error)),
+    };
+    problems.extend(of_limits(refused));
     if problems.is_empty() {
-        return output.answer(resolved, |resolved| words(resolved, output));
+        return output.answer(resolved, |resolved| {
+            let scarce = scarce.map(|warning| format!("Warning: {warning}."));
+            format!("{}{}", words(resolved, output), scarce.unwrap_or_default())
+        });
     }
     let failure = Failure {
         code: ErrorCode::Invalid,

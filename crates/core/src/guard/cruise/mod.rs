@@ -97,10 +97,6 @@ const REST: u32 = 60;
 /// Why nobody can yield.
 const ALONE: &str = "no other class sends requests";
 
-/// Why a target is there that could not be reached before.
-const ENOUGH_AT_REST: &str = "the class has its target now; Sterna could not bring it about \
-                              before, and leaves the others as they are for a minute";
-
 /// What is allowed, and used up, may be measured so far from it.
 const VARIES: f64 = 0.04;
 
@@ -193,10 +189,8 @@ impl CruiseControl {
 
     /// Whether the fallback applies now.
     pub fn fallback(&self) -> Option<Fallback> {
-        // In its rest the loop keeps to it, whatever the class has meanwhile.
-        let applies =
-            self.resting > 0 || matches!(self.outcome, CruiseOutcome::Unreachable(_));
-        applies.then_some(self.cruise.fallback)
+        matches!(self.outcome, CruiseOutcome::Unreachable(_))
+            .then_some(self.cruise.fallback)
     }
 
     /// Looks at what the class and the others did in a period. Gives what they are held
@@ -260,7 +254,8 @@ impl CruiseControl {
             }
         } else if self.rests() {
             if self.resting > 0 {
-                self.outcome = self.resting_outcome(reach);
+                // What is said is of now, and not of when the loop gave up.
+                self.outcome = unreachable(self.given_up, reach, self.cruise.target);
             }
             return;
         }
@@ -327,18 +322,6 @@ impl CruiseControl {
     /// Whether the target is a response time: that is missed however little is asked.
     fn is_time(&self) -> bool {
         matches!(self.cruise.target, Goal::Response(_))
-    }
-
-    /// What is said while the loop rests is of now, and not of when it gave up: a class that has
-    /// its target meanwhile has it, though nobody yields for it, until it misses the tolerance.
-    fn resting_outcome(&mut self, reach: Reach) -> CruiseOutcome {
-        let has_it = self.outcome == CruiseOutcome::Holding;
-        let least = if has_it { 1.0 - tolerance(&self.cruise) } else { 1.0 };
-        if reach.speed < least {
-            return unreachable(self.given_up, reach, self.cruise.target);
-        }
-        self.note = Some(ENOUGH_AT_REST);
-        CruiseOutcome::Holding
     }
 
     /// Nobody does anything that they could yield.
@@ -420,7 +403,7 @@ impl CruiseControl {
         }
         let Some(allowed) = self.allowed else { return self.shares.release() };
         let is_felt =
-            self.resting > 0 || self.outcome != CruiseOutcome::Holding && got > 0.0;
+            self.outcome != CruiseOutcome::Holding && (got > 0.0 || self.resting > 0);
         let unused = !is_felt && got < USES * allowed;
         self.unused = if unused { self.unused + 1 } else { 0 };
         if self.unused > UNUSED {
