@@ -2,8 +2,8 @@
 //!
 //! The dashboard says the same in the same words, and besides who loads the datastore. Whoever
 //! asks for the status asks for this, some of them every two seconds, so what was found is said
-//! again for a while: response times are those of minutes, and change slowly. A daemon that has just
-//! started gives no such warning.
+//! again for a while: response times are those of minutes, and change slowly. A daemon that has
+//! just started gives no such warning.
 
 use std::time::{Duration, Instant};
 
