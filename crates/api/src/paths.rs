@@ -25,11 +25,6 @@ pub fn too_long(socket: &Path) -> Option<String> {
     })
 }
 
-/// Of a directory that was given for a socket: a socket in it.
-pub fn in_it(directory: &Path) -> PathBuf {
-    directory.join("sterna.sock")
-}
-
 /// Who asks, as far as default places depend on it.
 #[derive(Clone, Debug)]
 pub struct Caller {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context;
-use sterna_api::paths::{Caller, in_it, too_long};
+use sterna_api::paths::{Caller, too_long};
 use sterna_api::{Client, ClientError, Error, ErrorCode, SILENT, Waits};
 
 use crate::output::{Output, note, takes_colour};
@@ -167,7 +167,7 @@ fn explain_client(error: &ClientError) -> Error {
         && socket.is_dir()
     {
         let message = format!("{} is a directory, and no socket", socket.display());
-        let meant = in_it(socket);
+        let meant = socket.join("sterna.sock");
         let hint = format!("give the daemon's socket: --socket {}", meant.display());
         return Error { code: ErrorCode::Invalid, message, hint };
     }

@@ -5,7 +5,7 @@
 //! (`image/file_handle.rs`). If neither is known, the number alone proves nothing: while no
 //! daemon had the file open, another file may have got it.
 
-use sterna_core::old_copy::{HANDLE, LOCAL_HANDLE};
+use sterna_core::old_copy::{HANDLE, LOCAL_HANDLE, is_by_server};
 
 /// What is kept of an image's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +60,8 @@ impl Beside {
     /// Whether a file server has given the file of this number another handle: it may be the
     /// same file, and the server was exchanged or restored from a backup.
     pub fn is_rehandled(&self, other: &Beside) -> bool {
-        let by_server = |it: &Beside| it.kind() == Kind::RemoteHandle;
-        by_server(self)
-            && by_server(other)
+        is_by_server(self.made)
+            && is_by_server(other.made)
             && self.number == other.number
             && self != other
     }

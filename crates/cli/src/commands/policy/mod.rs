@@ -164,7 +164,7 @@ fn make(
     })
 }
 
-/// What is said of the class because of this policy: that it breaks a reservation, for one.
+/// The notes of the class that name this policy, as warnings: the policy breaks a reservation.
 fn about(one: &Policy, notes: &[String]) -> String {
     let name = format!("(policy {})", one.id);
     let its = notes.iter().filter(|note| note.contains(&name));
