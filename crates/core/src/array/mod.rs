@@ -41,9 +41,9 @@ mod write;
 mod write_cache;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
-use crate::Nanos;
+use crate::{IdMap, Nanos};
 
 pub use device::Device;
 pub use model::Model;
@@ -126,14 +126,14 @@ pub struct Array {
     dirty: WriteCache,
     /// Writes that wait for room.
     full: VecDeque<u64>,
-    jobs: BTreeMap<u64, Job>,
+    jobs: IdMap<u64, Job>,
     /// Operations of all jobs that have not ended.
     destaging: u64,
     /// Where coalesced writes go next.
     log: u64,
     /// When a `Lingered` is due.
     linger: Option<Nanos>,
-    requests: BTreeMap<u64, Open>,
+    requests: IdMap<u64, Open>,
     /// The next token of a request or a job.
     token: u64,
     dice: Dice,
@@ -158,11 +158,11 @@ impl Array {
             cache: ReadCache::new(model.cache.0),
             dirty: WriteCache::new(model.write_cache.0),
             full: VecDeque::new(),
-            jobs: BTreeMap::new(),
+            jobs: IdMap::default(),
             destaging: 0,
             log: 0,
             linger: None,
-            requests: BTreeMap::new(),
+            requests: IdMap::default(),
             token: 0,
             dice: Dice::new(seed),
             link_free: Nanos(0),

@@ -124,14 +124,14 @@ impl fmt::Display for Groups {
 }
 
 /// An element of a LUN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Element {
     pub(super) lun: u32,
     pub(super) number: u64,
 }
 
 /// A group's part of a row of a LUN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Stripe {
     pub(super) lun: u32,
     pub(super) row: u64,

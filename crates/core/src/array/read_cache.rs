@@ -5,7 +5,9 @@
 //! nothing else is kept, so reading the same place again costs again. Full, it lets
 //! the one that was there for the longest go; what is coming stays.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+use crate::IdMap;
 
 use super::raid::{ELEMENT, Element};
 
@@ -32,7 +34,7 @@ enum Slot {
 #[derive(Clone, Debug)]
 pub(super) struct ReadCache {
     capacity: usize,
-    slots: BTreeMap<Element, Slot>,
+    slots: IdMap<Element, Slot>,
     /// Those that are there, in the order of their coming, with their turn. Some
     /// have gone since.
     order: VecDeque<(u64, Element)>,
@@ -43,7 +45,7 @@ impl ReadCache {
     pub(super) fn new(bytes: u64) -> ReadCache {
         ReadCache {
             capacity: (bytes / ELEMENT) as usize,
-            slots: BTreeMap::new(),
+            slots: IdMap::default(),
             order: VecDeque::new(),
             turn: 0,
         }

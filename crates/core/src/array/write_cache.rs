@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Nanos;
+use crate::{IdMap, Nanos};
 
 use super::raid::{ELEMENT, Element, Stripe};
 
@@ -38,14 +38,14 @@ pub(super) struct WriteCache {
     capacity: u64,
     /// Dirty, or being destaged.
     used: u64,
-    stripes: BTreeMap<Stripe, Dirty>,
+    stripes: IdMap<Stripe, Dirty>,
     by_age: BTreeSet<(Nanos, Stripe)>,
     whole: BTreeSet<Stripe>,
 }
 
 impl WriteCache {
     pub(super) fn new(capacity: u64) -> WriteCache {
-        let (stripes, by_age) = (BTreeMap::new(), BTreeSet::new());
+        let (stripes, by_age) = (IdMap::default(), BTreeSet::new());
         WriteCache { capacity, used: 0, stripes, by_age, whole: BTreeSet::new() }
     }
 

@@ -5,9 +5,10 @@
 //! So what is ahead is what has data, of that which is behind or not yet compared.
 //!
 //! Nobody asks for all holes before the copy begins. What is known by then is how much of the
-//! source is allocated: an upper bound of what has data (blocks that were reserved and never
-//! written are allocated, too), where the file system does not compress. What the scans find is
-//! known besides, and where the source cannot say what is allocated, it is all that is known.
+//! source is allocated. That may be more than the data (blocks that were reserved and never
+//! written are allocated, too), and less: a region of 64 KiB with one written block is copied
+//! whole. If the copier has found more data than is allocated, the rest is taken to have as much
+//! of it as what was passed. Once all is equal, what was no hole is data.
 //!
 //! A mirror that goes on after an earlier daemon does not know how much of what is equal by
 //! now are holes. It goes by the lesser of what is behind and what is allocated, so that its
@@ -64,17 +65,33 @@ impl Ahead {
     /// have data.
     pub(super) fn to_copy(&self, behind: u64, late: u64) -> u64 {
         let behind_before = self.size.saturating_sub(self.equal_before);
-        let equal = self.size.saturating_sub(behind);
-        let copied = equal.saturating_sub(self.equal_before).saturating_sub(self.holes);
-        let data = self.allocated.min(behind_before).saturating_sub(copied);
+        let (passed, copied) = self.passed(behind);
+        let data = match self.allocated.min(behind_before).checked_sub(copied) {
+            Some(data) => data,
+            None => (behind as f64 * copied as f64 / passed as f64) as u64,
+        };
         data.max(late).min(behind)
     }
 
     /// Bytes of each side to be read for the comparison, of the `unverified` that it has not
-    /// come by. Of these, `again` are compared again.
-    pub(super) fn to_compare(&self, unverified: u64, again: u64) -> u64 {
-        let data = self.allocated.min(self.size.saturating_sub(self.holes));
-        data.saturating_sub(self.read).max(again).min(unverified)
+    /// come by, while so many bytes are `behind`. Of the unverified ones, `again` are compared
+    /// again.
+    pub(super) fn to_compare(&self, behind: u64, unverified: u64, again: u64) -> u64 {
+        let data = match self.equal_before {
+            0 => self.passed(behind).1 + self.to_copy(behind, 0),
+            _ => self.allocated.min(self.size.saturating_sub(self.holes)),
+        };
+        // More data than there was: the guest has filled holes, of what is left perhaps all.
+        let left = data.checked_sub(self.read).unwrap_or(unverified);
+        left.max(again).min(unverified)
+    }
+
+    /// What became equal since this mirror began if so much is `behind`, and how much of that
+    /// was no hole.
+    fn passed(&self, behind: u64) -> (u64, u64) {
+        let equal = self.size.saturating_sub(behind);
+        let passed = equal.saturating_sub(self.equal_before);
+        (passed, passed.saturating_sub(self.holes))
     }
 }
 
@@ -88,13 +105,13 @@ mod tests {
     fn what_is_not_allocated_takes_no_time() {
         let mut ahead = Ahead::new(100 * GIB, Some(20 * GIB), 0);
         assert_eq!(ahead.to_copy(100 * GIB, 0), 20 * GIB);
-        assert_eq!(ahead.to_compare(100 * GIB, 0), 20 * GIB);
+        assert_eq!(ahead.to_compare(100 * GIB, 100 * GIB, 0), 20 * GIB);
         // Half of the disk is passed: 35 GiB of holes, 15 of data.
         ahead.skipped(35 * GIB);
         assert_eq!(ahead.to_copy(50 * GIB, 0), 5 * GIB);
         // The comparison has passed a quarter, and read half of that.
         ahead.compared(12 * GIB);
-        assert_eq!(ahead.to_compare(75 * GIB, 0), 8 * GIB);
+        assert_eq!(ahead.to_compare(50 * GIB, 75 * GIB, 0), 8 * GIB);
     }
 
     #[test]
@@ -102,7 +119,23 @@ mod tests {
         let mut ahead = Ahead::new(100 * GIB, None, 0);
         assert_eq!(ahead.to_copy(100 * GIB, 0), 100 * GIB);
         ahead.skipped(80 * GIB);
-        assert_eq!((ahead.to_copy(0, 0), ahead.to_compare(100 * GIB, 0)), (0, 20 * GIB));
+        assert_eq!(ahead.to_copy(0, 0), 0);
+        assert_eq!(ahead.to_compare(0, 100 * GIB, 0), 20 * GIB);
+    }
+
+    #[test]
+    fn regions_with_little_data_each_are_ahead_whole() {
+        // Each second region has one block of data.
+        let mut ahead = Ahead::new(100 * GIB, Some(3 * GIB), 0);
+        ahead.skipped(20 * GIB);
+        assert_eq!(ahead.to_copy(60 * GIB, 0), 30 * GIB);
+        assert_eq!(ahead.to_compare(60 * GIB, 100 * GIB, 0), 50 * GIB);
+        ahead.skipped(30 * GIB);
+        ahead.compared(10 * GIB);
+        assert_eq!(
+            (ahead.to_copy(0, 0), ahead.to_compare(0, 80 * GIB, 0)),
+            (0, 40 * GIB)
+        );
     }
 
     #[test]
@@ -119,9 +152,9 @@ mod tests {
         let mut ahead = Ahead::new(100 * GIB, Some(50 * GIB), 0);
         ahead.skipped(50 * GIB);
         ahead.compared(40 * GIB);
-        assert_eq!(ahead.to_compare(20 * GIB, 0), 10 * GIB);
+        assert_eq!(ahead.to_compare(0, 20 * GIB, 0), 10 * GIB);
         ahead.compares_again(0);
-        assert_eq!(ahead.to_compare(100 * GIB, 0), 50 * GIB);
+        assert_eq!(ahead.to_compare(0, 100 * GIB, 0), 50 * GIB);
         ahead.begins_again();
         assert_eq!(ahead.to_copy(100 * GIB, 0), 50 * GIB);
     }
@@ -132,6 +165,8 @@ mod tests {
         ahead.skipped(98 * GIB);
         ahead.compared(2 * GIB);
         assert_eq!(ahead.to_copy(3 * GIB, 2 * GIB), 2 * GIB);
-        assert_eq!(ahead.to_compare(5 * GIB, GIB), GIB);
+        assert_eq!(ahead.to_compare(0, 5 * GIB, GIB), GIB);
+        ahead.compared(GIB);
+        assert_eq!(ahead.to_compare(0, 5 * GIB, 0), 5 * GIB);
     }
 }

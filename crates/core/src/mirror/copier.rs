@@ -2,14 +2,14 @@
 //! which regions keep being written and which of them are claimed, and how far the
 //! verification is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::bits::Bits;
 use super::copy_order::CopyOrder;
 use super::streams::Streams;
 use super::{Config, JobKind};
-use crate::{ByteRange, Nanos};
+use crate::{ByteRange, IdMap, Nanos};
 
 /// Copies of a region that guest writes may spoil before its writes wait.
 pub(super) const ROUNDS_MAX: u8 = 3;
@@ -34,14 +34,14 @@ pub(super) struct Copier {
     scan_window: u64,
     window: Range<u64>,
     holes: Bits,
-    pub(super) rounds: HashMap<u64, u8>,
+    pub(super) rounds: IdMap<u64, u8>,
     pub(super) claims: BTreeSet<u64>,
     pub(super) wake: Option<Nanos>,
     pub(super) source_errors: u32,
     pub(super) verify: bool,
     pub(super) verify_cursor: u64,
     pub(super) again: BTreeSet<u64>,
-    pub(super) differing: HashMap<u64, u8>,
+    pub(super) differing: IdMap<u64, u8>,
     /// Of these, the ranges that the migration has paused for.
     pub(super) stubborn: Vec<ByteRange>,
     /// Bytes written to the destination by jobs.
@@ -69,14 +69,14 @@ impl Copier {
             scan: config.scan,
             window: 0..0,
             holes: Bits::default(),
-            rounds: HashMap::new(),
+            rounds: IdMap::default(),
             claims: BTreeSet::new(),
             wake: None,
             source_errors: 0,
             verify: config.verify,
             verify_cursor: 0,
             again: BTreeSet::new(),
-            differing: HashMap::new(),
+            differing: IdMap::default(),
             stubborn: Vec::new(),
             copied: 0,
         }

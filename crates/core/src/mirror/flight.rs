@@ -1,9 +1,9 @@
 //! Guest requests between their arrival and the end of their last effect.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{Request, RequestId, RequestKind};
-use crate::Nanos;
+use crate::{IdMap, Nanos};
 
 /// A part of 1/32 of each new response time goes into the smoothed one: as many requests
 /// as a busy guest has in flight are remembered.
@@ -48,7 +48,7 @@ impl Flight {
 /// flight, plus the overdue writes, which the breaker in `guest` bounds.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    by_id: HashMap<RequestId, Flight>,
+    by_id: IdMap<RequestId, Flight>,
     deadlines: BTreeSet<(Nanos, RequestId)>,
     /// Requests that were not started yet, in order of arrival.
     waiting: VecDeque<RequestId>,

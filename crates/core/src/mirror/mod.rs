@@ -346,14 +346,9 @@ impl<M: RegionMap> Mirror<M> {
         self.regions.map()
     }
 
-    /// The migration in figures, as of the last event.
-    pub fn progress(&self) -> Progress {
-        self.progress_at(self.seen)
-    }
-
-    /// The migration in figures. `now` is not before the last event.
-    pub fn progress_at(&self, now: Nanos) -> Progress {
-        let phase = match self.state {
+    /// What the migration is doing.
+    pub fn phase(&self) -> Phase {
+        match self.state {
             State::Running if self.switch.under_way() || self.switch.is_put_off() => {
                 Phase::SwitchingOver
             }
@@ -362,7 +357,17 @@ impl<M: RegionMap> Mirror<M> {
             State::Paused(reason) => Phase::Paused(reason),
             State::Ended(MirrorEnd::Completed) => Phase::Completed,
             State::Ended(MirrorEnd::Cancelled) => Phase::Cancelled,
-        };
+        }
+    }
+
+    /// The migration in figures, as of the last event.
+    pub fn progress(&self) -> Progress {
+        self.progress_at(self.seen)
+    }
+
+    /// The migration in figures. `now` is not before the last event.
+    pub fn progress_at(&self, now: Nanos) -> Progress {
+        let phase = self.phase();
         let rate = self.pace.throughput().rate();
         let synced = self.regions.synced_bytes().saturating_sub(self.bad.bytes());
         let late = self.copier.late(self.regions.behind());
@@ -404,7 +409,7 @@ impl<M: RegionMap> Mirror<M> {
         let to_compare = self.verified().map_or(0, |verified| {
             let again = self.copier.again.len() as u64 * self.config.region;
             let unverified = self.config.size.saturating_sub(verified);
-            self.ahead.to_compare(unverified, again)
+            self.ahead.to_compare(behind, unverified, again)
         });
         (to_copy, to_compare)
     }

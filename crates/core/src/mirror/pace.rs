@@ -208,11 +208,9 @@ impl Pace {
         if !self.guarded {
             return Ok(());
         }
-        let chunk = self.chunk();
-        let room = |used: u64, most: u64| used == 0 || used + chunk <= most;
         if !self.active {
             self.idle.ready(now)?;
-            return if room(at_source, self.drain.window()) { Ok(()) } else { Err(None) };
+            return self.room(at_source, self.drain.window());
         }
         let Some(rate) = self.busy.rate() else { return Ok(()) };
         let flight = match self.mode {
@@ -221,12 +219,16 @@ impl Pace {
             CopyMode::Burst => CopyMode::SAMPLE,
         };
         let most = rate as f64 * flight.as_secs_f64();
-        let fits = room(in_flight, most as u64);
-        let ready = self.busy.ready(now).and(if fits { Ok(()) } else { Err(None) });
+        let ready = self.busy.ready(now).and_then(|()| self.room(in_flight, most as u64));
         // The guest may be idle before that.
         ready.map_err(|later| {
             [later, self.idle_detector.idle_at()].into_iter().flatten().min()
         })
+    }
+
+    /// Whether one more chunk fits beside the bytes in use.
+    fn room(&self, used: u64, most: u64) -> Result<(), Option<Nanos>> {
+        if used == 0 || used + self.chunk() <= most { Ok(()) } else { Err(None) }
     }
 
     /// A chunk of `bytes` starts.

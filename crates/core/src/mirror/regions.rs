@@ -17,13 +17,13 @@
 //! - `behind` = regions neither stored as `Synced`, nor `unflushed`, nor marred and
 //!   covered, nor busy and `equal`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::counted::{Behind, Counted};
 use super::unflushed::Unflushed;
 use super::{RegionMap, RequestId, Stored};
-use crate::ByteRange;
+use crate::{ByteRange, IdMap};
 
 /// Guest writes in flight in one region.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Regions<M> {
     map: M,
     size: u64,
     region: u64,
-    busy: HashMap<u64, Busy>,
+    busy: IdMap<u64, Busy>,
     unflushed: Unflushed,
     /// Regions with sectors that cannot be read, and whether a flush covers the others.
     marred: BTreeMap<u64, bool>,
@@ -59,7 +59,7 @@ impl<M: RegionMap> Regions<M> {
             map,
             size,
             region,
-            busy: HashMap::new(),
+            busy: IdMap::default(),
             unflushed,
             marred: BTreeMap::new(),
             behind,

@@ -29,6 +29,9 @@ const CHUNK_MAX: f64 = 1048576.0;
 /// a chunk.
 const FLIGHT: f64 = 0.012;
 
+/// A device of which no more than this part is left has reached its longest latency.
+const FULL: f64 = 0.002;
+
 /// When the guest counts as idle.
 const QUIET: f64 = 0.01;
 
@@ -170,7 +173,7 @@ pub(crate) fn share(device: Device, load: Load, copy: f64) -> (f64, f64) {
     let copy = copy.min(0.98 * device.peak);
     let latency = |rate: f64| {
         let left = 1.0 - (rate + copy) / device.peak;
-        device.own / left.max(0.002)
+        device.own / left.max(FULL)
     };
     match load {
         Load::Open { rate } => {
@@ -178,17 +181,25 @@ pub(crate) fn share(device: Device, load: Load, copy: f64) -> (f64, f64) {
             (rate.min(most), latency(rate.min(most)))
         }
         Load::Closed { depth, pause } => {
-            let (mut low, mut high) = (0.0, device.peak);
-            for _ in 0..40 {
-                let rate = (low + high) / 2.0;
-                if rate * (pause + latency(rate)) < depth {
-                    low = rate;
-                } else {
-                    high = rate;
-                }
-            }
-            (low, latency(low))
+            let rate = closed(device, depth, pause, copy);
+            (rate, latency(rate))
         }
+    }
+}
+
+/// The rate at which a closed loop and a device meet: `rate * (pause + latency(rate)) = depth`.
+fn closed(device: Device, depth: f64, pause: f64, copy: f64) -> f64 {
+    let Device { own, peak, .. } = device;
+    // What is left of the device beside the copy, before the guest's own part.
+    let left = 1.0 - copy / peak;
+    let linear = pause * left + own + depth / peak;
+    let root = (linear * linear - 4.0 * pause / peak * depth * left).max(0.0).sqrt();
+    let rate = 2.0 * depth * left / (linear + root);
+    // Latency grows no further where next to nothing is left.
+    if left - rate / peak < FULL {
+        (depth / (pause + own / FULL)).min(peak)
+    } else {
+        rate
     }
 }
 

@@ -48,7 +48,7 @@ impl World {
         self.held_from = None;
         self.sealed = false;
         let found = self.opens();
-        let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
+        let paused = matches!(self.mirror.phase(), Phase::Paused(_));
         self.tries.clear();
         self.resumes += 1; // It knows of no bad sector any more.
         let config = Config { skip_bad: self.skips_bad, ..self.setup.config() };

@@ -87,7 +87,7 @@ impl World {
         if std::mem::take(&mut self.doomed) {
             self.forget(1);
         }
-        let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
+        let paused = matches!(self.mirror.phase(), Phase::Paused(_));
         let writes = self.operations.iter().any(|o| o.effect.writes_destination());
         if self.setup.reopens && paused && !writes && self.random.one_in(2) {
             if !self.opens() {
@@ -130,7 +130,7 @@ impl World {
     /// place. The daemon looks before the guest writes again.
     pub(super) fn vm_comes_back(&mut self) {
         self.vm_is_off = false;
-        if !matches!(self.mirror.progress().phase, Phase::Paused(_)) {
+        if !matches!(self.mirror.phase(), Phase::Paused(_)) {
             return;
         }
         self.overwrite_source();

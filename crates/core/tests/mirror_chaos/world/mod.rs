@@ -164,7 +164,7 @@ impl World {
                 end = self.steps + CALM_STEPS;
             }
             assert!(self.steps < end, "no end: {:?}", self.mirror.progress());
-            if let Phase::Paused(reason) = self.mirror.progress().phase {
+            if let Phase::Paused(reason) = self.mirror.phase() {
                 self.see_to_bad(reason);
                 self.resume();
             }
@@ -203,7 +203,7 @@ impl World {
         self.steps += 1;
         self.clock += 1;
         if !self.calm {
-            let phase = self.mirror.progress().phase;
+            let phase = self.mirror.phase();
             let commits = self.operations.iter().any(Operation::may_commit);
             let at_commit = commits && self.random.one_in(self.setup.kills_at_commits);
             if at_commit || self.random.one_in(self.setup.kills) {
@@ -328,14 +328,17 @@ impl World {
         if !self.postponed.is_empty() && self.random.one_in(4) {
             return self.go_on_with_postponed();
         }
-        let ready: Vec<usize> = (0..self.operations.len())
-            .filter(|i| self.operations[*i].not_before <= self.now)
-            .collect();
-        if ready.is_empty() || self.random.one_in(12) {
+        let (operations, now) = (&self.operations, self.now);
+        let mut ready =
+            (0..operations.len()).filter(|i| operations[*i].not_before <= now);
+        let many = ready.clone().count();
+        if many == 0 || self.random.one_in(12) {
             self.pass_time();
-        } else {
-            let pick = self.random.below(ready.len() as u64) as usize;
-            self.go_on_with(ready[pick]);
+            return;
+        }
+        let pick = self.random.below(many as u64) as usize;
+        if let Some(at) = ready.nth(pick) {
+            self.go_on_with(at);
         }
     }
 

@@ -117,7 +117,7 @@ impl World {
 
     /// A daemon that starts does not find the destination. The operator gives the move up.
     pub(super) fn gives_up(&mut self) {
-        assert!(matches!(self.mirror.progress().phase, Phase::Paused(_)));
+        assert!(matches!(self.mirror.phase(), Phase::Paused(_)));
         self.tell(Event::Control(Control::Cancel));
     }
 
