@@ -8,11 +8,17 @@
 //! Where to begin: `local` for time of day, `descriptors` for the limit of open files,
 //! `program` for hooks and other people's programs.
 
+pub mod block_device;
 pub mod clock;
+pub mod control_group;
 pub mod descriptors;
+pub mod hold;
 pub mod limits;
 mod local;
+pub mod memory;
 mod process;
+pub mod process_counts;
+pub mod process_memory;
 pub mod processes;
 mod processors;
 pub mod program;
@@ -20,6 +26,7 @@ pub mod random;
 pub mod signals;
 pub mod sockets;
 mod state_lock;
+pub mod swap;
 pub mod wake;
 use std::fs::File;
 use std::io::{self, ErrorKind};

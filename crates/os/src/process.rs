@@ -1,8 +1,13 @@
 //! What the standard library has no safe way for: programs that are started as if this one had
-//! changed nothing of itself, and signals that are ignored.
+//! changed nothing of itself, signals that are ignored, and two requests to the kernel about other
+//! processes.
 
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr;
 
 /// Has a program begin with this soft limit of open files. A program that waits by
 /// `select` fails past 1024, and one that closes every descriptor there may be takes long:
@@ -33,6 +38,44 @@ pub(crate) fn ignore_terminals() {
         // SAFETY: nothing of ours runs when the signal comes.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+}
+
+/// Advises the kernel about addresses of the process that this descriptor holds. Gives how many
+/// bytes it has gone through.
+pub(crate) fn advise(
+    process: &OwnedFd,
+    range: &Range<u64>,
+    advice: libc::c_int,
+) -> io::Result<u64> {
+    let (start, len) = (range.start, range.end.saturating_sub(range.start));
+    let part =
+        libc::iovec { iov_base: start as *mut libc::c_void, iov_len: len as usize };
+    // SAFETY: the kernel reads one vector of ours. Its address is one of the other process, which
+    // is not read or written here; those who call give advice that changes no content.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_process_madvise,
+            process.as_raw_fd(),
+            &raw const part,
+            1_usize,
+            advice,
+            0_u32,
+        )
+    };
+    u64::try_from(done).map_err(|_| io::Error::last_os_error())
+}
+
+/// Begins to trace a thread of another process, and has it stand still soon.
+pub(crate) fn stop_thread(thread: i32) -> io::Result<()> {
+    let none = ptr::null_mut::<libc::c_void>();
+    for request in [libc::PTRACE_SEIZE, libc::PTRACE_INTERRUPT] {
+        // SAFETY: both requests take no address of ours, and read and write no memory.
+        let done = unsafe { libc::ptrace(request, thread, none, none) };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -64,27 +64,36 @@ impl Direct {
     }
 
     pub(crate) async fn identity(&self) -> Result<Option<Identity>, QmpError> {
-        let processors = self.monitor.call(&QueryProcessors {}).await?;
-        let threads = processors.into_iter().filter_map(|one| one.thread_id);
-        Ok(Identity::of(self.monitor.process(), threads.collect()))
+        let threads = self.processor_threads().await?.into_iter().collect();
+        Ok(Identity::of(self.monitor.process(), threads))
     }
 
     /// The process that QEMU is, where that listens itself: somebody between it and us has
     /// none of the threads that run its processors.
     pub async fn process(&self) -> Result<Option<Process>, QmpError> {
         let Some(process) = self.monitor.listener() else { return Ok(None) };
-        let processors = self.monitor.call(&QueryProcessors {}).await?;
-        let mut threads = processors.into_iter().filter_map(|one| one.thread_id);
+        let mut threads = self.processor_threads().await?.into_iter();
         Ok(threads.any(|thread| process.has_thread(thread)).then_some(process))
+    }
+
+    /// Its threads that run the guest's processors, as this host numbers threads.
+    pub async fn processor_threads(&self) -> Result<Vec<i64>, QmpError> {
+        let processors = self.monitor.call(&QueryProcessors {}).await?;
+        Ok(processors.into_iter().filter_map(|one| one.thread_id).collect())
     }
 
     pub(crate) async fn usage(&self) -> Result<Option<Usage>, QmpError> {
         let processors = self.monitor.call(&QueryProcessors {}).await?.len();
-        let memory = self.monitor.call(&QueryMemory {}).await?;
-        let memory = memory.base_memory + memory.plugged_memory.unwrap_or(0);
+        let memory = self.memory_size().await?;
         let processors = u32::try_from(processors).unwrap_or(u32::MAX);
         let taken = self.monitor.taken();
         Ok(taken.map(|(busy, held)| Usage { processors, memory, busy, held }))
+    }
+
+    /// How much memory the VM has, whatever its balloon has of it, in bytes.
+    pub(crate) async fn memory_size(&self) -> Result<u64, QmpError> {
+        let memory = self.monitor.call(&QueryMemory {}).await?;
+        Ok(memory.base_memory + memory.plugged_memory.unwrap_or(0))
     }
 
     pub(crate) async fn drives(&self) -> Result<Vec<Drive>, QmpError> {

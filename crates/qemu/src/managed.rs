@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Unmovable, is_known};
+use crate::process::Process;
 use crate::qmp::{ANSWER_WITHIN, Stats};
-use crate::usage::of_domain;
+use crate::usage::{number_of_domain, of_domain};
 use crate::virsh::{DomainDisk, Virsh, VirshError, nbd_disk, probe};
 use crate::{Copy, CopyState, GivenUp, QemuError, Run, Usage};
 
@@ -43,8 +44,38 @@ impl Managed {
     }
 
     pub(crate) async fn usage(&self) -> Result<Option<Usage>, VirshError> {
+        Ok(of_domain(&self.stats_of_memory().await?))
+    }
+
+    /// What libvirt counts of its processors and its memory, as it prints that.
+    pub(crate) async fn stats_of_memory(&self) -> Result<String, VirshError> {
         let which = ["domstats", "--cpu-total", "--vcpu", "--balloon", &self.domain];
-        Ok(of_domain(&self.virsh.run(&which).await?))
+        self.virsh.run(&which).await
+    }
+
+    /// How much memory it has, whatever its balloon has of it, in bytes.
+    pub(crate) async fn memory_size(&self) -> Result<Option<u64>, VirshError> {
+        let most = number_of_domain(&self.stats_of_memory().await?, "balloon.maximum");
+        Ok(most.map(|kib| kib.saturating_mul(1024)))
+    }
+
+    /// Its process, if it is on this host.
+    pub(crate) async fn process(&self) -> Result<Option<Process>, VirshError> {
+        let uuid = self.virsh.run(&["domuuid", &self.domain]).await?;
+        Ok(Process::of_domain(uuid.trim()))
+    }
+
+    /// Has its guest say every so many seconds what it has of memory.
+    pub(crate) async fn have_guest_say(&self, every: u64) -> Result<(), VirshError> {
+        let every = every.to_string();
+        let words = ["dommemstat", &self.domain, "--period", &every, "--live"];
+        self.virsh.run(&words).await.map(drop)
+    }
+
+    /// Leaves its guest so much memory, until it is started again.
+    pub(crate) async fn set_memory_kib(&self, kib: u64) -> Result<(), VirshError> {
+        let size = kib.to_string();
+        self.virsh.run(&["setmem", &self.domain, &size, "--live"]).await.map(drop)
     }
 
     pub(crate) async fn drives(&self) -> Result<Vec<Drive>, VirshError> {

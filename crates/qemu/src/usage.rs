@@ -34,12 +34,15 @@ pub(crate) fn of_process(stat: &str, page: u64) -> Option<(Duration, u64)> {
     Some((busy, number(24)?.saturating_mul(page)))
 }
 
+/// A number of what libvirt's `domstats` prints of a VM.
+pub(crate) fn number_of_domain(text: &str, key: &str) -> Option<u64> {
+    let mut pairs = text.lines().filter_map(|line| line.trim().split_once('='));
+    pairs.find(|(name, _)| *name == key)?.1.parse().ok()
+}
+
 /// What libvirt's `domstats` prints of a VM.
 pub(crate) fn of_domain(text: &str) -> Option<Usage> {
-    let value = |key: &str| {
-        let mut pairs = text.lines().filter_map(|line| line.trim().split_once('='));
-        pairs.find(|(name, _)| *name == key)?.1.parse::<u64>().ok()
-    };
+    let value = |key: &str| number_of_domain(text, key);
     let memory = value("balloon.current")?.saturating_mul(1024);
     Some(Usage {
         processors: u32::try_from(value("vcpu.current")?).ok()?,

@@ -81,6 +81,34 @@ impl VmHandle {
         }
     }
 
+    /// The process that QEMU is, where that can be seen.
+    pub async fn process(&self) -> Result<Option<Process>, QemuError> {
+        match self {
+            VmHandle::Direct(one) => Ok(one.process().await?),
+            VmHandle::Managed(one) => Ok(one.process().await?),
+        }
+    }
+
+    /// The threads of this process of its that run the guest's processors.
+    pub async fn processor_threads(
+        &self,
+        process: Process,
+    ) -> Result<Vec<i64>, QemuError> {
+        match self {
+            VmHandle::Direct(one) => Ok(one.processor_threads().await?),
+            VmHandle::Managed(_) => Ok(process.named_processors()),
+        }
+    }
+
+    /// How much memory it has, whatever its balloon has of it, in bytes; nothing where nobody says
+    /// so.
+    pub async fn memory_size(&self) -> Result<Option<u64>, QemuError> {
+        match self {
+            VmHandle::Direct(one) => Ok(Some(one.memory_size().await?)),
+            VmHandle::Managed(one) => Ok(one.memory_size().await?),
+        }
+    }
+
     /// Who listens for it, where that can be seen.
     pub fn listener(&self) -> Option<Process> {
         self.direct().and_then(|one| one.monitor().listener())

@@ -7,6 +7,7 @@
 //!
 //! Tested with QEMU 7.2; what newer ones add is passed over.
 
+mod balloon;
 mod block;
 mod command;
 mod error;
@@ -19,6 +20,10 @@ mod monitor;
 mod stats;
 mod vm;
 
+pub use balloon::{
+    BalloonSize, GetGuestStats, GetProperty, GuestStats, ListObjects, ObjectProperty,
+    QueryBalloon, SetBalloon, SetStatsInterval,
+};
 pub use block::{
     AddNode, Bitmap, Block, Cache, DeleteNode, ExportOptions, FileOptions, FormatOptions,
     Image, Inserted, NewImage, NodeOptions, QueryBlock, QueryNodes, UnixServer,
