@@ -133,6 +133,7 @@ fn command_of(what: &str) -> &str {
     match what {
         "pool" => "drs pool",
         "rule" => "drs rule",
+        "swap tier" => "swap",
         _ => what,
     }
 }

@@ -26,6 +26,9 @@ mod hurt;
 mod image;
 mod kept;
 mod live;
+mod memory;
+mod memory_shares;
+mod memory_top;
 mod migration;
 mod name;
 pub mod paths;
@@ -80,6 +83,16 @@ pub use hurt::{HurtBy, HurtDisk, HurtHelp, UsualDisk, UsualTime};
 pub use image::{DatastoreImage, DatastoreImages, ImageUse};
 pub use kept::{KeptClass, KeptHour};
 pub use live::{Hello, Tick};
+pub use memory::{
+    AddSwapTier, HostMemory, MemoryWork, MemoryWorkKind, OutOnTier, SleepVm, SwapTier,
+    VmMemory, VmMemoryState, WakeReport, WakeVm,
+};
+pub use memory_shares::{
+    ChangeMemory, ChangeMemoryTerms, HostMemoryState, MemoryAutomation,
+    MemoryExplanation, MemoryMeans, MemoryMeansKind, MemorySettings, MemoryTerms,
+    VmBalloon,
+};
+pub use memory_top::{MemoryTop, SwapTierTop, VmMemoryTop};
 pub use migration::{
     Migration, MigrationState, Places, Progress, Report, ResumeMigration, SetRate, Span,
     StartMigration,

@@ -47,6 +47,7 @@ mod in_place;
 mod kept_hours;
 mod known_file;
 mod ledger;
+mod memory_terms;
 mod migrations;
 mod plans;
 mod policies;
@@ -55,9 +56,11 @@ mod registry;
 mod schema;
 mod steps;
 mod storage_drs;
+mod swap_tiers;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod vm_memory;
 mod vm_move_kind;
 mod vm_moves;
 mod vms;
@@ -94,6 +97,7 @@ pub use history::{DiskHour, HistoryFile};
 pub use kept_hours::KeptHour;
 pub use known_file::{KnownFile, MadeFile};
 pub use ledger::{Change, Ledger, LocalLedger};
+pub use memory_terms::MemoryTermsRecord;
 pub use migrations::{Blame, FoundInImages, MigrationRecord, Pause, Place};
 pub use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
@@ -105,6 +109,7 @@ pub use registry::{
 };
 pub use steps::{Ending, Step};
 pub use storage_drs::StorageRuleRecord;
+pub use swap_tiers::SwapTierRecord;
 pub use transfers::{
     ReceiverProcess, TransferDesign, TransferEnd, TransferRecord, TransferStep,
 };

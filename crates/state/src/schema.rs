@@ -21,7 +21,7 @@ const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// What brings a database from each version to the next. A released step never changes:
 /// databases exist that took it.
-pub(super) const STEPS: [&str; 24] = [
+pub(super) const STEPS: [&str; 26] = [
     include_str!("sql/0001_disks.sql"),
     include_str!("sql/0002_imported_images.sql"),
     include_str!("sql/0003_classes.sql"),
@@ -46,10 +46,12 @@ pub(super) const STEPS: [&str; 24] = [
     include_str!("sql/0022_kept_hours.sql"),
     include_str!("sql/0023_made_files.sql"),
     include_str!("sql/0024_place_sizes.sql"),
+    include_str!("sql/0025_memory.sql"),
+    include_str!("sql/0026_memory_terms.sql"),
 ];
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 24;
+pub(super) const VERSION: i64 = 26;
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 

@@ -53,6 +53,11 @@ impl Store {
             // Another one by that name has nothing of its copies.
             let tidy = "UPDATE vm_moves SET untidy = FALSE WHERE vm = ?";
             change.execute(tidy, [&name])?;
+            // Nor what its memory was like.
+            for table in ["asleep_vms", "wakes", "memory_terms", "balloons"] {
+                let sql = format!("DELETE FROM {table} WHERE vm = ?");
+                change.execute(&sql, [&name])?;
+            }
             change.execute("DELETE FROM vms WHERE name = ?", [&name])?;
             change.commit()
         })?

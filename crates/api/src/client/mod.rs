@@ -5,6 +5,7 @@ mod classes;
 mod datastores;
 mod disks;
 mod hosts;
+mod memory;
 mod migrations;
 mod placement;
 mod plans;
