@@ -100,11 +100,19 @@ pub(crate) struct Counters {
     window: Window,
     /// Whether the last window that was taken had something in it.
     was_busy: bool,
+    /// Who is told of the next request.
+    pub(crate) told: Option<Tell>,
 }
+
+/// Told once, on the disk's reactor: it must not wait.
+pub(crate) type Tell = Box<dyn FnOnce() + Send>;
 
 impl Counters {
     /// Counts a request that has come, when so many of the disk's are under way.
     pub(crate) fn arrived(&mut self, now: Nanos, op: &ImageOp, in_flight: usize) {
+        if let Some(tell) = self.told.take() {
+            tell();
+        }
         let (requests, offset, length) = match op {
             ImageOp::Read { offset, buf } => (&mut self.read, offset, buf.len()),
             ImageOp::Write { offset, buf, .. } => (&mut self.write, offset, buf.len()),

@@ -16,7 +16,7 @@
 //! An observation is dated at its start, so it proves nothing about a move that ended later.
 //! Observations are not kept: a daemon that starts looks first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -29,6 +29,8 @@ use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
 use super::away::{Away, warnings_of};
 use super::images::Sight;
+use super::link::Link;
+use super::processes::SeenProcess;
 use super::unclear::{both, decide};
 use crate::Machines;
 
@@ -149,6 +151,25 @@ impl LastSeen {
     }
 }
 
+/// How a VM is, and which process.
+async fn look_briefly(
+    link: Arc<Link>,
+    known: Arc<HashMap<String, SeenProcess>>,
+) -> (LastSeen, Option<SeenProcess>) {
+    let at = clock::now();
+    let asked = async {
+        let vm = link.vm().await?;
+        let (on, drives) = (vm.run().await?.on, vm.drives().await?);
+        let known = known.get(&link.reach().to_string()).copied();
+        let process = if on { SeenProcess::of(&vm, known).await } else { None };
+        Ok((on, drives, process))
+    };
+    let seen: std::result::Result<(bool, Vec<Drive>, Option<SeenProcess>), QemuError> =
+        asked.await;
+    let last_seen = seen.as_ref().map(|(on, drives, _)| (*on, drives.iter()));
+    (LastSeen::of(at, last_seen), seen.ok().and_then(|(_, _, process)| process))
+}
+
 /// Looks at VMs.
 pub fn looking(machines: &Arc<Machines>) -> Task {
     let look = |machines: &Arc<Machines>| machines.look_at_vms();
@@ -207,20 +228,15 @@ impl Machines {
         for seen in [&self.vms.last_seen, &self.vms.seen_of_libvirt] {
             lock(seen).retain(|name, _| records.iter().any(|vm| vm.name == *name));
         }
+        self.forget_processes(|name| !records.iter().any(|vm| vm.name == name));
         let records: Vec<VmRecord> = records.into_iter().filter(is_one).collect();
         for these in records.chunks(at_once) {
-            let looks = self.vms.ask_all(these, |link| async move {
-                let at = clock::now();
-                let asked = async {
-                    let vm = link.vm().await?;
-                    Ok((vm.run().await?.on, vm.drives().await?))
-                };
-                let seen: std::result::Result<(bool, Vec<Drive>), QemuError> =
-                    asked.await;
-                LastSeen::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
-            });
-            let (vms, last_seen): (Vec<VmRecord>, Vec<LastSeen>) =
-                looks.into_iter().unzip();
+            let known = Arc::new(self.processes_by_reach(these));
+            let looks = self.vms.ask_all(these, |link| look_briefly(link, known.clone()));
+            let (vms, found): (Vec<VmRecord>, Vec<_>) = looks.into_iter().unzip();
+            let (last_seen, processes): (Vec<LastSeen>, Vec<_>) =
+                found.into_iter().unzip();
+            self.note_processes(vms.iter().zip(processes));
             self.note_last_seen(vms.iter().zip(last_seen));
             // Many that hang would hold up a daemon that stops.
             if self.vms.stopping.load(Ordering::SeqCst) {

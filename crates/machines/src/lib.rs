@@ -37,10 +37,12 @@ mod images;
 mod last_seen;
 mod link;
 mod look;
+mod memory;
 mod mover;
 mod moves;
 mod ours;
 mod pace;
+mod processes;
 #[cfg(test)]
 mod sample;
 mod stranded;
@@ -67,10 +69,13 @@ use sterna_state::{DiskRecord, Ledger};
 use sterna_storage::asker::Asker;
 use sterna_storage::{DiskUser, Storage};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use self::last_seen::LastSeen;
 pub use self::last_seen::{looking, looking_at_libvirt};
 use self::link::Links;
+pub use self::memory::{VmLook, VmProcess};
+pub use self::processes::SeenProcess;
 use self::under_way::Move;
 pub use self::usage::VmMigrationFacts;
 pub use self::user::VmUser;
@@ -78,6 +83,7 @@ pub use self::vm_disks::VmDisk;
 use self::vm_migrations::Sessions;
 pub use self::vm_migrations::{VmMigrationOptions, WantedVmMigration, socket_of};
 pub use self::vms::claim_of;
+pub use sterna_qemu::{BalloonLook, Process};
 
 /// VMs whose disks QEMU serves itself.
 pub struct Machines {
@@ -197,6 +203,10 @@ pub(crate) struct KnownVms {
     last_seen: Mutex<BTreeMap<String, LastSeen>>,
     /// The same of VMs of libvirt, which may be long ago.
     seen_of_libvirt: Mutex<BTreeMap<String, LastSeen>>,
+    /// The process of each VM of which one was seen.
+    processes: Mutex<BTreeMap<String, SeenProcess>>,
+    /// The turns of those that ask libvirt for many VMs.
+    of_libvirt: Arc<Semaphore>,
     /// Who looks at VMs' files, whose file systems may hang.
     files: Asker,
     /// The daemon is to stop: moves are left to the next one.
@@ -215,6 +225,8 @@ impl KnownVms {
             adding: Mutex::default(),
             last_seen: Mutex::default(),
             seen_of_libvirt: Mutex::default(),
+            processes: Mutex::default(),
+            of_libvirt: Arc::new(Semaphore::new(link::OF_LIBVIRT_AT_ONCE)),
             files: Asker::default(),
             stopping: AtomicBool::new(false),
         }

@@ -13,12 +13,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use sterna_os::lock;
+use sterna_qemu::qmp::ANSWER_WITHIN;
 use sterna_qemu::{Process, QemuError, VmHandle};
 use sterna_state::{Reach, VmRecord};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::KnownVms;
+
+/// So many of libvirt's VMs are asked at a time, if many are: libvirt has 20 workers by default,
+/// and moves ask it as well.
+pub(crate) const OF_LIBVIRT_AT_ONCE: usize = 8;
 
 /// So many links of which nobody knows whether they are held take no room worth the look.
 const FEW: usize = 16;
@@ -39,6 +45,11 @@ struct Open {
 }
 
 impl Link {
+    /// How the VM is reached.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     /// The connection; opened, if it is not.
     pub(crate) async fn vm(&self) -> Result<Arc<VmHandle>, QemuError> {
         let mut open = self.open.lock().await;
@@ -122,6 +133,29 @@ impl KnownVms {
         let with_record =
             |(number, answer): (usize, T)| (records[number].clone(), answer);
         answers.into_iter().map(with_record).collect()
+    }
+
+    /// The same, but of libvirt's VMs so many at a time: each question is a process. None waits
+    /// longer for its turn than for an answer.
+    pub(super) fn ask_all_in_turn<A, T>(
+        &self,
+        records: &[VmRecord],
+        ask: impl Fn(Arc<Link>) -> A,
+    ) -> Vec<(VmRecord, T)>
+    where
+        A: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.ask_all(records, |link| {
+            let takes_turn = matches!(link.reach(), Reach::Libvirt { .. });
+            let (turns, asked) = (self.of_libvirt.clone(), ask(link));
+            async move {
+                let turn = turns.acquire_owned();
+                let turn = async { timeout(ANSWER_WITHIN, turn).await.ok() };
+                let _turn = if takes_turn { turn.await } else { None };
+                asked.await
+            }
+        })
     }
 }
 

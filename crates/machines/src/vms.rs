@@ -89,13 +89,11 @@ impl Machines {
             }
             (None, Reach::Libvirt { uri, domain }) if error.is_unknown() => {
                 let libvirt = Virsh::at(uri);
-                let has = self.vms.runtime.block_on(libvirt.names()).unwrap_or_default();
-                let few =
-                    has.iter().take(NAMES_MOST).cloned().collect::<Vec<_>>().join(", ");
-                let has = match has.len() {
-                    0 => String::new(),
-                    1..=NAMES_MOST => format!("; it has: {few}"),
-                    more => format!("; it has: {few} and {} more", more - NAMES_MOST),
+                let has = match self.vms.runtime.block_on(libvirt.names()) {
+                    Ok(names) => listed(&names),
+                    Err(error) => {
+                        format!(" (which ones it has it does not say: {error})")
+                    }
                 };
                 format!(
                     "Sterna added nothing: libvirt has no VM {domain}{has}; give the name \
@@ -161,7 +159,10 @@ impl Machines {
             }
         }
         let gone = self.show_vm(name)?;
+        self.users.ask(|user| user.may_leave(name))?;
+        self.users.tell(|user| user.leaves(name));
         self.storage.store.remove_vm(name)?;
+        self.forget_processes(|vm| vm == name);
         self.vms.let_go(name);
         tracing::info!(vm = name, "VM removed");
         Ok(gone)
@@ -177,6 +178,16 @@ impl Machines {
 /// The claim on a VM.
 pub fn claim_of(name: &str) -> String {
     format!("vm {name}")
+}
+
+/// The VMs that libvirt has, in words, behind that it does not have another one.
+fn listed(names: &[String]) -> String {
+    let few = names.iter().take(NAMES_MOST).cloned().collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => String::new(),
+        1..=NAMES_MOST => format!("; it has: {few}"),
+        more => format!("; it has: {few} and {} more", more - NAMES_MOST),
+    }
 }
 
 fn reach_of(request: &AddVm) -> Result<Reach> {

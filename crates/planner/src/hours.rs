@@ -4,7 +4,7 @@
 //! An hour that could not be written is not known.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sterna_api::{Columns, Error, Result, Timeline};
 use sterna_core::DiskId;
@@ -14,6 +14,7 @@ use sterna_state::DiskHour;
 use sterna_telemetry::samples::Subject;
 
 use crate::Planner;
+use crate::hurt::KEEP;
 
 const HOUR_S: u64 = 3600;
 /// How often it is looked whether an hour is over.
@@ -21,21 +22,30 @@ const LOOK: Duration = Duration::from_secs(20);
 /// The longest that can be asked for: what is kept.
 const LONGEST_S: u64 = 90 * 24 * HOUR_S;
 
-/// Records hours.
+/// Records hours, and what is usual for disks: both are in one file.
 pub fn recording(planner: &Arc<Planner>) -> Task {
     let mut hour = clock::now() / HOUR_S;
+    let mut kept = Instant::now();
     let record = move |planner: &Arc<Planner>| {
+        let usual = match kept.elapsed() >= KEEP {
+            true => {
+                kept = Instant::now();
+                planner.keep_usual()
+            }
+            false => Ok(()),
+        };
         let (now, before) = (clock::now() / HOUR_S, hour);
         hour = now;
         // A clock that was set makes an hour that nobody has seen.
-        match now == before + 1 {
+        let recorded = match now == before + 1 {
             true => planner.record_disk_hours(before * HOUR_S),
             false => Ok(()),
-        }
+        };
+        recorded.and(usual)
     };
     Task::every(
         "history",
-        "record what disks did in the last hour",
+        "record what disks did, and what is usual for them",
         LOOK,
         planner,
         record,

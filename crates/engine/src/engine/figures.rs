@@ -21,6 +21,16 @@ impl Engine {
         })
     }
 
+    /// Has `tell` called once when the next request of a disk comes, on the disk's reactor: it must
+    /// not wait. Whoever was to be told before is not.
+    pub fn tell_of_next_request(
+        &self,
+        disk: DiskId,
+        tell: impl FnOnce() + Send + 'static,
+    ) -> Result<(), EngineError> {
+        self.on_disk(disk, |disk, _| disk.core.counters.told = Some(Box::new(tell)))
+    }
+
     /// How a disk's image is reached, or the copy that a move makes of it; nothing if that is
     /// out of reach.
     pub fn reach(&self, disk: DiskId, copy: bool) -> Result<Option<Reach>, EngineError> {

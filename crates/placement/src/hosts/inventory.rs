@@ -1,5 +1,7 @@
 //! What there is: hosts, VMs on them, the pools that these are in, and rules.
 
+pub use sterna_core::entitle::Terms;
+
 use super::amounts::{Amounts, Resource};
 use super::rule::Rule;
 
@@ -21,23 +23,6 @@ pub struct Inventory {
 pub struct Host {
     /// What it has for VMs.
     pub capacity: Amounts,
-}
-
-/// What somebody is promised of a resource and held to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
-    /// What it gets before anybody gets by shares, as far as it asks for it.
-    pub reservation: f64,
-    /// What it gets at most.
-    pub limit: Option<f64>,
-    /// Its part of what is left, against the shares of those beside it; 1 at least.
-    pub shares: u32,
-}
-
-impl Default for Terms {
-    fn default() -> Terms {
-        Terms { reservation: 0.0, limit: None, shares: 1000 }
-    }
 }
 
 /// A resource pool.

@@ -66,13 +66,14 @@ pub use advise::{Advice, Recommended, advise};
 pub use amounts::{Amounts, Resource};
 pub use bounds::Bounds;
 pub use cooldown::{CooldownSettings, Cooldowns, VmHistory};
-pub use entitle::{entitled, idle_price};
+pub use entitle::entitled;
 pub use explain::{Refused, explain};
 pub use imbalance::{Imbalance, imbalance, variation};
 pub use inventory::{Demand, Host, Inventory, Pinned, Pool, Terms, Vm};
 pub use rule::{Clash, Kind, Rule, clash};
 pub use score::score;
 pub use step::{Because, Worth};
+pub use sterna_core::entitle::idle_price;
 pub use uses::Uses;
 
 /// What a move puts right.

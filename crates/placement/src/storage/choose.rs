@@ -6,12 +6,16 @@
 //! come to take; of the response times, what they are. So ten thin disks that are made one
 //! after the other do not all go to the same place, and none goes where requests wait.
 //!
+//! Datastores of one file system are asked for its room one after the other, and somebody writes
+//! meanwhile. The least that any of them said counts for all, so that such a difference does not
+//! choose.
+//!
 //! Nothing is known of what a new disk will ask for, so nothing is predicted of it.
 
 use super::Over;
 use super::advise::{Side, side};
 use super::bounds::Bounds;
-use super::inventory::Inventory;
+use super::inventory::{Datastore, Inventory};
 use super::loaded::Loaded;
 use super::world::{Because, World};
 use sterna_core::Nanos;
@@ -61,7 +65,9 @@ pub fn choose(inventory: &Inventory, bounds: &Bounds, new: NewDisk) -> Choice {
         .datastores
         .iter()
         .enumerate()
-        .map(|(at, one)| chance(one, of_room(at), bounds, new))
+        .map(|(at, one)| {
+            chance(one, with_least_free(inventory, at), of_room(at), bounds, new)
+        })
         .collect();
     let chances = all.iter().enumerate();
     let chances = chances.filter_map(|(at, one)| Some((at, one.as_ref().ok()?)));
@@ -73,13 +79,22 @@ pub fn choose(inventory: &Inventory, bounds: &Bounds, new: NewDisk) -> Choice {
     Choice { to: best.map(|(at, _)| at), all }
 }
 
+/// A datastore with the least free room that it or another of its room was said to have.
+fn with_least_free(inventory: &Inventory, at: usize) -> Datastore {
+    let one = inventory.datastores[at];
+    let mates = inventory.mates(at).map(|mate| inventory.datastores[mate]);
+    // A quota is one datastore's own.
+    let alike = mates.filter(|mate| mate.capacity == one.capacity);
+    Datastore { free: alike.map(|mate| mate.free).fold(one.free, u64::min), ..one }
+}
+
 fn chance(
     one: &Loaded<'_>,
+    there: Datastore,
     promised: u64,
     bounds: &Bounds,
     new: NewDisk,
 ) -> Result<Chance, Because> {
-    let there = one.datastore;
     if !there.takes_disks || there.capacity == 0 {
         return Err(Because::Closed);
     }

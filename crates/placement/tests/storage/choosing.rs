@@ -57,3 +57,20 @@ fn new_disks_spread_over_datastores_of_one_file_system() {
     let on = |at| inventory.disks.iter().filter(|it| it.datastore == at).count();
     assert_eq!((on(0), on(1)), (2, 2));
 }
+
+#[test]
+fn a_write_between_the_looks_at_two_datastores_of_one_file_system_does_not_choose() {
+    let shared = Datastore { shared_room: Some(7), ..datastore(10, NO_TRAFFIC) };
+    let mut inventory =
+        Inventory { datastores: vec![shared, shared], ..Inventory::default() };
+    let mut last = 0;
+    for _ in 0..4 {
+        inventory.disks.push(Disk { promised: GIB, ..idle(last, 0) });
+        // The one that has the last disk was asked first.
+        inventory.datastores[last].free = shared.free;
+        inventory.datastores[1 - last].free = shared.free - (1 << 20);
+        let choice = choose(&inventory, &Bounds::default(), NewDisk { size: GIB });
+        assert_eq!(choice.to, Some(1 - last), "{choice:#?}");
+        last = 1 - last;
+    }
+}

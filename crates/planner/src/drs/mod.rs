@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 
 use sterna_core::Nanos;
 use sterna_os::lock;
-use sterna_placement::hosts::Cooldowns;
+use sterna_placement::hosts::{Cooldowns, Terms};
 use sterna_state::Ledger;
 
 use self::demand::Seen;
@@ -49,6 +49,8 @@ struct State {
     /// By the VM's name.
     seen: HashMap<String, Seen>,
     cooldowns: Cooldowns,
+    /// What VMs are promised of memory, of those of which somebody has said anything.
+    terms: HashMap<String, Terms>,
     /// Seconds between two rounds; none before the first.
     round_s: u64,
     /// When it was looked last (seconds since 1970).

@@ -143,6 +143,7 @@ impl Planner {
         let mut records = self.storage.store.vms()?;
         records.retain(|vm| on_a_host(&vm.name));
         let usages = self.machines.usages(&records);
+        let terms = self.storage.store.memory_terms()?;
         let at = Instant::now();
         let judged = usages.into_iter().map(|(vm, looked)| {
             let judge = |(usage, facts)| (usage, self.machines.unsendable(&vm, &facts));
@@ -152,6 +153,7 @@ impl Planner {
         let judged: Vec<_> = judged.collect();
         let mut state = lock(&self.drs.state);
         state.settle(&registry);
+        state.terms = terms.into_iter().map(|(vm, it)| (vm, it.into())).collect();
         judged.into_iter().for_each(|(vm, looked)| state.look(vm, at, looked));
         // VMs may have moved while they were asked.
         let registry = self.drs.ledger.read()?;

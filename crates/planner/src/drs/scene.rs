@@ -105,7 +105,7 @@ impl Seated<'_> {
             pool: self.assignment.pool.as_ref().and_then(|pool| at(self.pools, pool)),
             size: seen.map(|it| it.size()).unwrap_or_default(),
             cpu: Terms::default(),
-            memory: Terms::default(),
+            memory: self.state.terms.get(name).copied().unwrap_or_default(),
             demand: seen.map_or(nothing, |it| it.demand()),
             pinned: match (going, &problem, stuck) {
                 (Some(_), ..) => Some(Pinned::Moving),

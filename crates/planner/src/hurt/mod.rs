@@ -27,7 +27,7 @@ use sterna_state::DiskRecord;
 
 use self::remedy::Remedies;
 use self::scene::HurtScene;
-pub use self::usual::keeping;
+pub(crate) use self::usual::KEEP;
 use crate::Planner;
 
 /// So many are told of: more than a screen shows.

@@ -1,25 +1,17 @@
 //! What is usual for disks: shown, and kept in the history file.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Result, UsualDisk, UsualTime};
 use sterna_core::Nanos;
 use sterna_core::hurt::{Usual, UsualKind, Watch, Watches};
 use sterna_os::lock;
-use sterna_runtime::tasks::Task;
 use sterna_state::HistoryFile;
 
 use crate::Planner;
 
 /// How often it is kept: a daemon that is killed has to learn so much again, of hours.
-const KEEP: Duration = Duration::from_secs(300);
-
-/// Keeps what is usual.
-pub fn keeping(planner: &Arc<Planner>) -> Task {
-    let keep = |planner: &Arc<Planner>| planner.keep_usual();
-    Task::every("usual", "keep what is usual for disks", KEEP, planner, keep)
-}
+pub(crate) const KEEP: Duration = Duration::from_secs(300);
 
 impl Planner {
     /// Begins with what was kept, and keeps it there from now on.
