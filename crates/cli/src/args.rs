@@ -15,6 +15,7 @@ use crate::commands::datastore::DatastoreCommand;
 use crate::commands::disk::DiskCommand;
 use crate::commands::drs::DrsCommand;
 use crate::commands::host::HostCommand;
+use crate::commands::memory::MemoryCommand;
 use crate::commands::migrate::MigrateArgs;
 use crate::commands::migration::MigrationCommand;
 use crate::commands::plan::PlanCommand;
@@ -25,6 +26,7 @@ use crate::commands::serve::ServeArgs;
 use crate::commands::sim::SimCommand;
 use crate::commands::status::StatusArgs;
 use crate::commands::storage_drs::StorageDrsCommand;
+use crate::commands::swap::SwapCommand;
 use crate::commands::top::TopArgs;
 use crate::commands::vm::VmCommand;
 use crate::common::{GLOBAL, SocketArg};
@@ -99,6 +101,12 @@ pub(crate) enum Command {
     /// Existing VMs whose disks QEMU serves
     #[command(subcommand)]
     Vm(VmCommand),
+    /// Memory of VMs: what is out on swap, sleep and wake
+    #[command(subcommand)]
+    Memory(MemoryCommand),
+    /// Swap tiers of this host
+    #[command(subcommand)]
+    Swap(SwapCommand),
     /// Hosts that run VMs
     #[command(subcommand)]
     Host(HostCommand),

@@ -30,8 +30,8 @@ use sterna_console::output::Output;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    activity, advise, class, dashboard, datastore, disk, drs, host, migrate, migration,
-    plan, policy, predict, serve, status, storage_drs, top, vm,
+    activity, advise, class, dashboard, datastore, disk, drs, host, memory, migrate,
+    migration, plan, policy, predict, serve, status, storage_drs, swap, top, vm,
 };
 
 fn main() -> ExitCode {
@@ -78,6 +78,8 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(command, &link, output),
         Command::StorageDrs(command) => storage_drs::run(command, &link, output),
         Command::Vm(command) => vm::run(command, &link, output),
+        Command::Memory(command) => memory::run(command, &link, output),
+        Command::Swap(command) => swap::run(command, &link, output),
         Command::Host(command) => host::run(command, &link, output),
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status(args) => status::run(args, &link, output),

@@ -32,6 +32,7 @@ enum Kind {
     /// A rule of Storage DRS.
     StorageRule,
     Vm,
+    SwapTier,
     Host,
     Pool,
     Rule,
@@ -130,6 +131,7 @@ async fn ask(
         Kind::StorageRule => all(client.storage_rules().await?, |one| one.name),
         // A list with figures takes as long as the measuring, which is longer than anybody waits.
         Kind::Vm => all(client.vm_names().await?, |one| one.name),
+        Kind::SwapTier => all(client.swap_tiers().await?, |one| one.name),
         Kind::Host => all(client.hosts().await?, |one| one.name),
         Kind::Pool => all(client.pools().await?, |one| one.name),
         Kind::Rule => all(client.rules().await?, |one| one.name),
@@ -190,8 +192,9 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["storage-drs", "rule", _], "disks") => Some(Kind::Disk),
         (["storage-drs", "rule", "remove"], "name") => Some(Kind::StorageRule),
         (["vm", _], "name")
-        | (["host" | "drs", _] | ["drs", "pool", _], "vm")
+        | (["host" | "drs" | "memory", _] | ["drs", "pool", _], "vm")
         | (["drs", "rule", _], "vms") => Some(Kind::Vm),
+        (["swap", _], "name") => Some(Kind::SwapTier),
         (["drs", "migration", "cancel"], "id") => Some(Kind::OpenTransfer),
         (["host", _], "name" | "host") => Some(Kind::Host),
         (["drs", "pool", _], "name") => Some(Kind::Pool),

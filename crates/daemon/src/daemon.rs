@@ -7,6 +7,7 @@
 //!   server           the API, and what people see of several services at once
 //!   planner          plans, Storage DRS, DRS
 //!   service levels   classes, policies, cruise control
+//!   memory           memory of VMs: swap tiers, sleep and wake
 //!   machines         VMs, disks that QEMU serves itself, VM migrations
 //!   moves            moves of disks, and their guards
 //!   storage          datastores, disks, the engine, the state
@@ -18,6 +19,7 @@
 use std::sync::Arc;
 
 use sterna_machines::{Machines, VmUser};
+use sterna_memory::Memory;
 use sterna_moves::{MoveUser, Mover, Moves};
 use sterna_os::clock;
 use sterna_planner::Planner;
@@ -34,6 +36,7 @@ pub(crate) struct Daemon {
     pub(crate) storage: Arc<Storage>,
     pub(crate) moves: Arc<Moves>,
     pub(crate) machines: Arc<Machines>,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) levels: Arc<ServiceLevels>,
     pub(crate) planner: Arc<Planner>,
     pub(crate) server: Arc<Server>,
@@ -57,6 +60,7 @@ impl Daemon {
         let ledger: Arc<dyn Ledger> = Arc::new(LocalLedger::new(storage.store.clone()));
         let machines =
             Arc::new(Machines::new(storage.clone(), moves.clone(), ledger.clone()));
+        let memory = Arc::new(Memory::new(storage.clone(), machines.clone()));
         let levels = Arc::new(ServiceLevels::new(storage.clone(), moves.clone()));
         let planner = Arc::new(Planner::new(
             storage.clone(),
@@ -65,20 +69,26 @@ impl Daemon {
             levels.clone(),
             ledger,
         ));
-        let disk_users: [Arc<dyn DiskUser>; 4] =
-            [moves.clone(), machines.clone(), levels.clone(), planner.clone()];
+        let disk_users: [Arc<dyn DiskUser>; 5] = [
+            moves.clone(),
+            machines.clone(),
+            memory.clone(),
+            levels.clone(),
+            planner.clone(),
+        ];
         disk_users.iter().for_each(|user| storage.users.add(user));
         let move_users: [Arc<dyn MoveUser>; 2] = [levels.clone(), planner.clone()];
         move_users.iter().for_each(|user| moves.users.add(user));
         let mover: Arc<dyn Mover> = machines.clone();
         moves.movers.add(&mover);
-        let vm_user: Arc<dyn VmUser> = planner.clone();
-        machines.users.add(&vm_user);
+        let vm_users: [Arc<dyn VmUser>; 2] = [memory.clone(), planner.clone()];
+        vm_users.iter().for_each(|user| machines.users.add(user));
         let tasks = Arc::new(Tasks::default());
         let server = Arc::new(Server {
             storage: storage.clone(),
             moves: moves.clone(),
             machines: machines.clone(),
+            memory: memory.clone(),
             levels: levels.clone(),
             planner: planner.clone(),
             tasks: tasks.clone(),
@@ -90,6 +100,6 @@ impl Daemon {
             dashboard: Dashboard::default(),
             started: clock::now(),
         });
-        Daemon { storage, moves, machines, levels, planner, server, tasks }
+        Daemon { storage, moves, machines, memory, levels, planner, server, tasks }
     }
 }

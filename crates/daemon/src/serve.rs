@@ -282,7 +282,7 @@ fn sweep() {
 
 /// All that the daemon does again and again.
 fn tasks_of(daemon: &Arc<Daemon>) -> [Task; TASKS] {
-    let Daemon { storage, moves, machines, levels, planner, .. } = &**daemon;
+    let Daemon { storage, moves, machines, memory, levels, planner, .. } = &**daemon;
     [
         sterna_storage::sampling(storage, class_of(levels)),
         retry::recording(daemon),
@@ -296,6 +296,7 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; TASKS] {
         hours::recording(storage),
         sterna_machines::looking(machines),
         sterna_machines::looking_at_libvirt(machines),
+        sterna_memory::watching(memory),
         sterna_service_levels::switching(levels),
         sterna_service_levels::cruising(levels),
         sterna_service_levels::recording_kept(levels),
@@ -303,7 +304,6 @@ fn tasks_of(daemon: &Arc<Daemon>) -> [Task; TASKS] {
         storage_drs::balancing(planner),
         drs::looking(planner),
         hurt::watching(planner),
-        hurt::keeping(planner),
         disk_hours::recording(planner),
         room::watching(planner),
         plans::driving(planner),

@@ -9,10 +9,12 @@
 //! Threads that are still waiting are left behind, and end with the process. (The kernel keeps
 //! the process while a thread waits for a file system that is frozen.)
 
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use sterna_engine::STOPS_WITHIN;
+use sterna_memory::{Memory, RELEASES_WITHIN};
 use sterna_runtime::threads::within;
 use sterna_storage::Storage;
 
@@ -20,6 +22,10 @@ use crate::serve::Running;
 
 /// How long the daemon's own threads may take to end.
 const LAST_THREADS: Duration = Duration::from_secs(3);
+
+/// How long they may take at least once all is recorded: slow records used up their time, and they
+/// end on their own.
+const LAST_SHARES: Duration = Duration::from_millis(500);
 
 /// How long the last records may take after that: half a dozen durable writes, each of which may
 /// take a second on a busy disk.
@@ -44,6 +50,10 @@ impl Running {
         if !hanging.is_empty() {
             tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
         }
+        // Nobody would give it back to a guest that runs short.
+        if !release_balloons(daemon.memory.clone()) {
+            tracing::warn!("balloons were not released in time: the next daemon does it");
+        }
         let (engine, store) =
             (daemon.storage.engine.clone(), daemon.storage.store.clone());
         let (activity, history) =
@@ -64,7 +74,7 @@ impl Running {
                 "storage does not answer: stopped without the last records, as after a kill"
             );
         }
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now()).max(LAST_SHARES);
         let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
         let ended = within(LAST_DISKS, move || {
             let may_release = engine.stop();
@@ -89,10 +99,18 @@ impl Running {
         match has_gone && ended.is_some() {
             true => tracing::info!("stopped"),
             false => tracing::warn!(
+                threads_ended = has_gone,
+                engine_ended = ended.is_some(),
                 "some storage has not answered in time: stopped without waiting for it"
             ),
         }
     }
+}
+
+/// Whether all balloons were told to give back what they have. Keeps no share of the service.
+fn release_balloons(memory: Arc<Memory>) -> bool {
+    !memory.has_balloons()
+        || within(RELEASES_WITHIN, move || memory.release_balloons()).is_some()
 }
 
 fn note_fingerprints(storage: &Storage) {

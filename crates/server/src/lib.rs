@@ -19,6 +19,7 @@ mod warnings;
 use std::sync::{Arc, Mutex};
 
 use sterna_machines::Machines;
+use sterna_memory::Memory;
 use sterna_moves::Moves;
 use sterna_planner::Planner;
 use sterna_runtime::log::Log;
@@ -40,6 +41,8 @@ pub struct Server {
     pub moves: Arc<Moves>,
     /// VMs whose disks QEMU serves itself.
     pub machines: Arc<Machines>,
+    /// Memory of VMs, and swap.
+    pub memory: Arc<Memory>,
     /// Classes and policies.
     pub levels: Arc<ServiceLevels>,
     /// Plans, Storage DRS and DRS.

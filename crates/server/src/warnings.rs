@@ -60,6 +60,7 @@ impl Server {
         warnings.extend(self.levels.lacking());
         warnings.extend(self.planner.broken_rules()?);
         warnings.extend(self.machines.stuck_vm_migrations()?);
+        warnings.extend(self.memory.memory_warnings()?);
         let snapshot = self.levels.snapshot();
         let classes = snapshot.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;

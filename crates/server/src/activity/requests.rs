@@ -14,7 +14,7 @@ use super::words::object;
 const TEXT_MOST: usize = 400;
 
 /// Where the API's paths begin that are about something with a name, and how that is called.
-const SUBJECTS: [(&str, &str); 12] = [
+const SUBJECTS: [(&str, &str); 14] = [
     ("disks", "disk"),
     ("datastores", "datastore"),
     ("migrations", "migration"),
@@ -27,6 +27,8 @@ const SUBJECTS: [(&str, &str); 12] = [
     ("pools", "pool"),
     ("imports", "disk"),
     ("rules", "rule"),
+    ("memory", "vm"),
+    ("swap", "swap tier"),
 ];
 
 /// Fields that are told whatever they say: no other one says whether it begins or ends.
@@ -36,7 +38,8 @@ const SWITCHES: [&str; 1] = ["maintenance"];
 const USUAL: [&str; 1] = ["verify"];
 
 /// Fields whose numbers are bytes, or bytes per second.
-const SIZES: [&str; 5] = ["size", "rate", "bytes", "bytes_per_second", "memory"];
+const SIZES: [&str; 7] =
+    ["size", "rate", "bytes", "bytes_per_second", "memory", "reserve", "balloon_max"];
 
 /// What bodies call what they are about.
 const NAMED: [&str; 3] = ["disk", "vm", "class"];

@@ -17,6 +17,7 @@ mod events;
 mod extract;
 mod hosts;
 mod loopback;
+mod memory;
 mod metrics;
 mod migrations;
 mod page;
@@ -40,6 +41,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -77,6 +79,7 @@ use crate::metrics::requests;
                                            classes"),
         (name = "vms", description = "Virtual machines whose disks QEMU serves itself"),
         (name = "hosts", description = "Where virtual machines run, and should run"),
+        (name = "memory", description = "Memory of virtual machines, and swap"),
         (name = "status", description = "The daemon itself"),
     )
 )]
@@ -93,6 +96,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(sessions::show, sessions::open, sessions::end))
         .routes(routes!(sessions::link))
         .routes(routes!(metrics::show))
+        .merge(memory::routes())
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(datastores::probed))
@@ -148,9 +152,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(drs::show, drs::change))
         .routes(routes!(drs::recommend))
         .routes(routes!(drs::explain))
-        .routes(routes!(transfers::list, transfers::start))
-        .routes(routes!(transfers::show))
-        .routes(routes!(transfers::cancel))
+        .merge(transfers::routes())
 }
 
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.
@@ -163,9 +165,12 @@ pub fn openapi_document() -> String {
 /// Everything that the API's socket serves.
 pub fn router(server: Arc<Server>) -> Router {
     let (router, document) = routes().split_for_parts();
-    let document = completed(document);
+    // As text: with each request, a router copies what its handlers have.
+    let document = completed(document).to_json().expect("the document is plain data");
+    let document: Arc<str> = document.into();
+    let json = [(CONTENT_TYPE, "application/json")];
     router
-        .route("/v1/openapi.json", get(|| async move { Json(document) }))
+        .route("/v1/openapi.json", get(async move || (json, document.to_string())))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(server.clone(), activity::enter))

@@ -4,10 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use sterna_api::{Error, StartTransfer, Transfer};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::Server;
+
+/// What can be asked about VM migrations.
+pub(super) fn routes() -> OpenApiRouter<Arc<Server>> {
+    OpenApiRouter::new()
+        .routes(routes!(list, start))
+        .routes(routes!(show))
+        .routes(routes!(cancel))
+}
 
 /// All transfers, oldest first.
 #[utoipa::path(

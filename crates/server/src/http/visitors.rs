@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -244,8 +244,7 @@ pub(super) async fn serve_at(
         let (router, visitors) = (router.clone(), visitors.clone());
         let stopping = stopping.clone();
         connections.spawn(async move {
-            let router = caller.map_or(router.clone(), |it| router.layer(Extension(it)));
-            talk(stream, router, &visitors, key, goes, stopping).await;
+            talk(stream, router, caller, &visitors, key, goes, stopping).await;
             visitors.leave(key);
         });
     }
@@ -257,6 +256,7 @@ pub(super) async fn serve_at(
 async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
+    caller: Option<Caller>,
     visitors: &Arc<Visitors>,
     key: u64,
     goes: oneshot::Receiver<Infallible>,
@@ -266,6 +266,10 @@ async fn talk(
     let answer = |mut request: hyper::Request<Incoming>| {
         let busy = Busy::new(visitors, key);
         request.extensions_mut().insert(Visit(visitors.clone(), key));
+        // Not as a layer of the router's: that makes all its routes anew.
+        if let Some(caller) = caller.clone() {
+            request.extensions_mut().insert(caller);
+        }
         let change = visitors.changes.begin(request.method(), request.uri().path());
         let answer = change.map(|change| carry_out(change, router.call(request)));
         async move {
@@ -323,7 +327,7 @@ mod tests {
             let request = format!("GET /{path} HTTP/1.1\r\nhost: here\r\n\r\n");
             theirs.write_all(request.as_bytes()).await.unwrap();
             let (router, stopping) = (router.clone(), stopping.clone());
-            let talk = talk(ours, router, &visitors, key, goes, stopping);
+            let talk = talk(ours, router, None, &visitors, key, goes, stopping);
             tokio::time::timeout(LONG, talk).await.expect("it is closed");
             visitors.leave(key);
             let mut answer = Vec::new();

@@ -27,12 +27,12 @@ pub(super) struct Known {
 
 /// Who asks the state, and remembers.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct LastKnown {
     asker: Asker,
     last: Mutex<Arc<Known>>,
 }
 
-impl Memory {
+impl LastKnown {
     /// What the state says, or has said last.
     pub(super) fn look(&self, server: &Arc<Server>) -> Arc<Known> {
         let asked = server.clone();

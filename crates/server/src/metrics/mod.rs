@@ -4,7 +4,7 @@
 //! sample, and what services have added up. Neither a reactor nor the state database is
 //! waited for, and a datastore that hangs is given up on after less than a second.
 //!
-//! A page each has disks, datastores, classes, migrations and the daemon. Labels are names
+//! A page each has disks, datastores, classes, migrations, memory and the daemon. Labels are names
 //! that operators give, and words from short lists; never what there is no end of, as the
 //! numbers of migrations.
 
@@ -13,6 +13,7 @@ mod daemon;
 mod datastores;
 mod disks;
 mod known;
+mod memory;
 mod moves;
 mod ops;
 pub(crate) mod requests;
@@ -33,7 +34,8 @@ use self::classes::Classes;
 use self::daemon::Daemon;
 use self::datastores::{DatastoreRow, Datastores};
 use self::disks::{DiskRow, Disks};
-use self::known::{Known, Memory};
+use self::known::{Known, LastKnown};
+use self::memory::Memory;
 use self::moves::Migrations;
 use self::requests::Requests;
 use crate::Server;
@@ -48,22 +50,23 @@ pub(crate) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 #[derive(Debug, Default)]
 pub struct Metrics {
     pub(crate) requests: Requests,
-    memory: Memory,
+    state: LastKnown,
 }
 
 impl Server {
     /// All metrics, in Prometheus's text format.
     pub(crate) fn metrics(self: &Arc<Server>) -> Result<String> {
-        let known = self.metrics.memory.look(self);
+        let known = self.metrics.state.look(self);
         let totals = self.storage.samples.totals();
         let disks = Arc::new(self.disks_page(&known, &totals));
         let mut registry = Registry::with_prefix(PREFIX);
-        let pages: [Box<dyn Collector>; 5] = [
+        let pages: [Box<dyn Collector>; 6] = [
             Box::new(self.daemon_page()),
             Box::new(disks.clone()),
             Box::new(self.datastores_page(&totals)),
             Box::new(self.classes_page(&totals)),
             Box::new(self.migrations_page(&known)),
+            Box::new(self.memory_page()),
         ];
         pages.into_iter().for_each(|page| registry.register_collector(page));
         let mut text = String::new();
@@ -111,6 +114,10 @@ impl Server {
         let total = |id| totals.classes.get(&id).copied().unwrap_or_default();
         let rows = all.map(|(id, name)| (name, total(id))).collect();
         Classes { rows, promises: self.levels.kept() }
+    }
+
+    fn memory_page(&self) -> Memory {
+        Memory { top: self.memory.top().ok(), wakes: self.memory.wake_totals() }
     }
 
     fn migrations_page(&self, known: &Known) -> Migrations {

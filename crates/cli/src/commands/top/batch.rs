@@ -9,20 +9,19 @@ use std::env;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
-use sterna_api::{Top, TopBy};
+use serde::Serialize;
 use sterna_console::connect::Link;
-use sterna_console::format::{moment_in, zone};
+use sterna_console::format::moment;
 use sterna_console::output::{Output, WIDTH};
 use sterna_console::table::shorten;
 use tokio::time::MissedTickBehavior;
 
-use super::column::{Column, GAP, NAME_MIN, that_fit};
-use super::view::View;
+use super::column::{Column, GAP, LOADS, MEMORY, NAME_MIN, Named, that_fit};
+use super::view::{Rows, View};
 
 /// Prints rows `count` times, or for ever.
 pub(super) fn run(
-    by: TopBy,
+    by: Rows,
     every: Duration,
     count: Option<u64>,
     link: &Link,
@@ -36,10 +35,19 @@ pub(super) fn run(
         let mut left = count.unwrap_or(u64::MAX);
         while left > 0 {
             ticks.tick().await;
-            let top = client.top(by, every.as_secs_f64()).await?;
-            let text = match output.is_json() {
-                true => format!("{}\n", serde_json::to_string(&top)?),
-                false => block(&top, width, zone()),
+            let text = match by {
+                Rows::Loads(loads) => {
+                    let top = client.top(loads, every.as_secs_f64()).await?;
+                    text(&top, output, || {
+                        block(&moment(top.at_ms / 1000), by, &top.rows, &LOADS, width)
+                    })?
+                }
+                Rows::Vms => {
+                    let top = client.memory_top().await?;
+                    text(&top, output, || {
+                        block(&moment(top.at_ms / 1000), by, &top.vms, &MEMORY, width)
+                    })?
+                }
             };
             if !is_read(&text)? {
                 return Ok(());
@@ -48,6 +56,18 @@ pub(super) fn run(
         }
         Ok(())
     })
+}
+
+/// An answer as a line of JSON, or as a block.
+fn text(
+    answer: &impl Serialize,
+    output: Output,
+    block: impl FnOnce() -> String,
+) -> serde_json::Result<String> {
+    match output.is_json() {
+        true => Ok(format!("{}\n", serde_json::to_string(answer)?)),
+        false => Ok(block()),
+    }
 }
 
 /// Prints it; whether somebody reads.
@@ -60,21 +80,27 @@ fn is_read(text: &str) -> io::Result<bool> {
 }
 
 /// A moment's rows, the busiest first. Names have what columns leave of the width.
-fn block(top: &Top, width: usize, zone: TimeZone) -> String {
-    let columns = that_fit(WIDTH);
+fn block<R: Named>(
+    at: &str,
+    by: Rows,
+    rows: &[R],
+    columns: &'static [Column<R>],
+    width: usize,
+) -> String {
+    let columns = that_fit(columns, WIDTH);
     let taken: usize = columns.iter().map(|column| column.width + GAP).sum();
     let width = width.saturating_sub(taken).max(NAME_MIN);
-    let mut text = format!("# {}\n", moment_in(zone, top.at_ms / 1000));
-    let mut line = |name: &str, cell: &dyn Fn(&Column) -> String| {
+    let mut text = format!("# {at}\n");
+    let mut line = |name: &str, cell: &dyn Fn(&Column<R>) -> String| {
         text.push_str(&format!("{name:<width$}"));
         for column in columns {
             text.push_str(&format!(" {:>width$}", cell(column), width = column.width));
         }
         text.push('\n');
     };
-    line(&top.by.as_str().to_uppercase(), &|column| column.head.into());
-    for row in View::new(top.by).rows(top) {
-        line(&shorten(&row.name, width), &|column| column.text(row));
+    line(&by.as_str().to_uppercase(), &|column| column.head.into());
+    for row in View::new(by).rows(rows, columns) {
+        line(&shorten(row.name(), width), &|column| column.text(row));
     }
     text.push('\n');
     text
@@ -82,7 +108,7 @@ fn block(top: &Top, width: usize, zone: TimeZone) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::{Load, SideLoad, TopRow};
+    use sterna_api::{Load, SideLoad, TopBy, TopRow};
 
     use super::*;
 
@@ -93,16 +119,12 @@ mod tests {
         let load = Load { read: busy, p99_us: Some(4_200_000.0), ..Load::default() };
         let row = |name: &str, load| TopRow { name: name.into(), load, device: None };
         let long = "x".repeat(63);
-        let top = Top {
-            by: TopBy::Disk,
-            at_ms: 1_795_205_558_123,
-            disks: 2,
-            migrations: 0,
-            total: Load::default(),
-            rows: vec![row(&long, Load::default()), row("db", load)],
-            matched: None,
+        let rows = [row(&long, Load::default()), row("db", load)];
+        let block = |width| {
+            let by = Rows::Loads(TopBy::Disk);
+            block("2026-11-20 20:12:38 UTC", by, &rows, &LOADS, width)
         };
-        let text = block(&top, WIDTH, TimeZone::UTC);
+        let text = block(WIDTH);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "# 2026-11-20 20:12:38 UTC");
         assert!(lines[1].starts_with("DISK ") && lines[1].chars().count() <= WIDTH);
@@ -113,7 +135,7 @@ mod tests {
         let fields = |line: &str| line.split_whitespace().count();
         assert_eq!((fields(lines[2]), fields(lines[3])), (9, 9));
         assert_eq!(lines[4], "");
-        let wide = block(&top, 130, TimeZone::UTC);
+        let wide = block(130);
         let row = wide.lines().nth(3).unwrap_or_default();
         assert!(row.starts_with(&long) && fields(row) == 9, "{wide}");
         assert!(row.chars().count() <= 130, "{wide}");

@@ -1,8 +1,10 @@
 //! The columns: what they are called, how wide they are, what is in them.
 //!
-//! Eight columns and a name fit 80; the others are for wider terminals.
+//! Eight columns of loads and a name fit 80, or seven of memory; the others are for wider
+//! terminals.
 
-use sterna_api::{Device, TopRow};
+use sterna_api::{Device, TopRow, VmMemoryState, VmMemoryTop};
+use sterna_console::format::bytes;
 
 /// The least that is left for names.
 pub(super) const NAME_MIN: usize = 16;
@@ -13,27 +15,44 @@ const NAME_WIDE: usize = 32;
 /// Between two columns.
 pub(super) const GAP: usize = 1;
 
-/// A column of numbers.
-#[derive(Clone, Copy)]
-pub(super) struct Column {
+/// Something that has a row of its own.
+pub(super) trait Named {
+    /// Its name.
+    fn name(&self) -> &str;
+}
+
+impl Named for TopRow {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Named for VmMemoryTop {
+    fn name(&self) -> &str {
+        &self.vm
+    }
+}
+
+/// A column of numbers, in rows of this kind.
+pub(super) struct Column<R: 'static> {
     /// Its heading.
     pub(super) head: &'static str,
     /// Its width.
     pub(super) width: usize,
     /// What is in it; nothing where there is nothing to say.
-    pub(super) value: fn(&TopRow) -> Option<f64>,
+    pub(super) value: fn(&R) -> Option<f64>,
     show: fn(f64) -> String,
 }
 
-impl Column {
+impl<R> Column<R> {
     /// A row's cell.
-    pub(super) fn text(&self, row: &TopRow) -> String {
+    pub(super) fn text(&self, row: &R) -> String {
         (self.value)(row).map_or("-".into(), self.show)
     }
 }
 
-/// All columns, those that are given up first at the end.
-pub(super) const COLUMNS: [Column; 15] = [
+/// All columns of loads, those that are given up first at the end.
+pub(super) static LOADS: [Column<TopRow>; 15] = [
     Column { head: "IO/S", width: 7, value: |it| Some(it.load.iops()), show: rate },
     Column {
         head: "MIB/S",
@@ -71,15 +90,29 @@ pub(super) const COLUMNS: [Column; 15] = [
     Column { head: "PEAK/S", width: 7, value: peak, show: rate },
 ];
 
+/// All columns of VMs' memory.
+pub(super) static MEMORY: [Column<VmMemoryTop>; 7] = [
+    Column { head: "OUT", width: 8, value: |it| amount(it.out), show: size },
+    Column { head: "FAULTS/S", width: 8, value: |it| it.faults_per_s, show: rate },
+    Column { head: "RESIDENT", width: 8, value: |it| amount(it.resident), show: size },
+    Column { head: "SIZE", width: 8, value: |it| amount(it.size), show: size },
+    Column { head: "BALLOON", width: 8, value: |it| amount(it.balloon), show: size },
+    Column { head: "ENTITLED", width: 8, value: |it| amount(it.entitled), show: size },
+    Column { head: "STATE", width: 7, value: |it| Some(rank(it.state)), show: state },
+];
+
 /// Those that fit beside a name.
-pub(super) fn that_fit(width: usize) -> &'static [Column] {
+pub(super) fn that_fit<R>(
+    all: &'static [Column<R>],
+    width: usize,
+) -> &'static [Column<R>] {
     let mut taken = 0;
-    let fits = |(at, column): &(usize, &Column)| {
+    let fits = |(at, column): &(usize, &Column<R>)| {
         let name = if *at < FIRST { NAME_MIN } else { NAME_WIDE };
         taken += column.width + GAP;
         name + taken <= width
     };
-    &COLUMNS[..COLUMNS.iter().enumerate().take_while(fits).count()]
+    &all[..all.iter().enumerate().take_while(fits).count()]
 }
 
 /// Under way: on average, or now, if they hang.
@@ -106,8 +139,32 @@ fn peak(row: &TopRow) -> Option<f64> {
     }
 }
 
+fn amount(bytes: Option<u64>) -> Option<f64> {
+    bytes.map(|bytes| bytes as f64)
+}
+
+fn size(value: f64) -> String {
+    bytes(value as u64)
+}
+
+/// What VMs do, in the order in which one would look first.
+const STATES: [&str; 4] = ["awake", "asleep", "falls", "wakes"];
+
+fn rank(state: VmMemoryState) -> f64 {
+    match state {
+        VmMemoryState::Awake => 0.0,
+        VmMemoryState::Asleep => 1.0,
+        VmMemoryState::FallingAsleep => 2.0,
+        VmMemoryState::Waking => 3.0,
+    }
+}
+
+fn state(rank: f64) -> String {
+    STATES.get(rank as usize).copied().unwrap_or_default().to_owned()
+}
+
 /// So many of something, in at most five places: `0`, `7.3`, `1250`, `12.3k`.
-fn rate(value: f64) -> String {
+pub(super) fn rate(value: f64) -> String {
     match value {
         0.0 => "0".into(),
         ..9.95 => format!("{value:.1}"),
@@ -134,14 +191,20 @@ mod tests {
 
     #[test]
     fn eight_columns_fit_an_old_terminal_and_all_a_wide_one() {
-        let heads =
-            |width| that_fit(width).iter().map(|one| one.head).collect::<Vec<_>>();
+        let heads = |width| {
+            that_fit(&LOADS, width).iter().map(|one| one.head).collect::<Vec<_>>()
+        };
         assert_eq!(heads(80).last(), Some(&"OUT"));
         assert_eq!(heads(80).len(), 8);
-        assert_eq!(heads(200).len(), COLUMNS.len());
+        assert_eq!(heads(200).len(), LOADS.len());
+        assert_eq!(that_fit(&MEMORY, 80).len(), MEMORY.len());
         assert!(heads(10).is_empty());
-        for column in COLUMNS {
-            assert!(column.head.len() <= column.width, "{}", column.head);
+        let widths = LOADS.iter().map(|it| (it.head, it.width));
+        for (head, width) in widths.chain(MEMORY.iter().map(|it| (it.head, it.width))) {
+            assert!(head.len() <= width, "{head}");
+        }
+        for state in STATES {
+            assert!(state.len() <= 7, "{state}");
         }
     }
 

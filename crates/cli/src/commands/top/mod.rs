@@ -6,6 +6,7 @@
 
 mod batch;
 mod column;
+mod memory;
 mod screen;
 mod source;
 mod view;
@@ -19,6 +20,7 @@ use sterna_console::connect::Link;
 use sterna_console::output::{Output, is_screen};
 use sterna_core::Nanos;
 
+use self::view::Rows;
 use crate::common::guard::parse_short;
 
 /// The shortest interval: a sample of the daemon.
@@ -29,7 +31,7 @@ const LONGEST: Nanos = Nanos::from_secs(3600);
 const KEYS: &str = "\
 Keys:
   q        quit
-  d c s    disks, classes, datastores
+  d c s v  disks, classes, datastores, the memory of VMs
   left     sort by the column to the left
   right    sort by the column to the right
   r        reverse the order
@@ -64,14 +66,17 @@ pub(crate) enum ByArg {
     Class,
     /// One row per datastore: its disks, and copies from and to it
     Datastore,
+    /// One row per VM: its memory
+    Vm,
 }
 
-impl From<ByArg> for TopBy {
+impl From<ByArg> for Rows {
     fn from(arg: ByArg) -> Self {
         match arg {
-            ByArg::Disk => TopBy::Disk,
-            ByArg::Class => TopBy::Class,
-            ByArg::Datastore => TopBy::Datastore,
+            ByArg::Disk => Rows::Loads(TopBy::Disk),
+            ByArg::Class => Rows::Loads(TopBy::Class),
+            ByArg::Datastore => Rows::Loads(TopBy::Datastore),
+            ByArg::Vm => Rows::Vms,
         }
     }
 }

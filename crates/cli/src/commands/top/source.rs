@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::{Client, ClientError, Top, TopBy};
+use sterna_api::{Client, ClientError, MemoryTop, Top, TopBy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// So long the screen may take to end: it looks for news twenty times a second.
@@ -21,6 +21,8 @@ const ENDS: Duration = Duration::from_secs(1);
 pub(super) enum News {
     /// The daemon has answered.
     Rows(Box<Result<Top, ClientError>>),
+    /// How the host's memory is.
+    Memory(Box<MemoryTop>),
     /// The program is to end.
     Stop,
 }
@@ -83,6 +85,12 @@ async fn answer(
     while let Some(by) = asked.recv().await {
         let rows = client.top(by, window_s).await;
         if told.send(News::Rows(Box::new(rows))).is_err() {
+            return;
+        }
+        // Of a daemon that does not answer the rows tell.
+        if let Ok(memory) = client.memory_top().await
+            && told.send(News::Memory(Box::new(memory))).is_err()
+        {
             return;
         }
     }

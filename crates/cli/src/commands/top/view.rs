@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use sterna_api::{Top, TopBy, TopRow};
+use sterna_api::TopBy;
 
-use super::column::{COLUMNS, Column};
+use super::column::{Column, Named};
 
 /// The longest filter: a name has no more.
 const FILTER_MAX: usize = 63;
@@ -19,11 +19,38 @@ pub(super) enum Wish {
     Quit,
 }
 
+/// The kind of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// Loads.
+    Loads(TopBy),
+    /// The memory of VMs.
+    Vms,
+}
+
+impl Rows {
+    /// What one of them is, in a word.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Rows::Loads(by) => by.as_str(),
+            Rows::Vms => "vm",
+        }
+    }
+
+    /// The loads that are asked for: those of all disks are shown in any case.
+    pub(super) fn loads(self) -> TopBy {
+        match self {
+            Rows::Loads(by) => by,
+            Rows::Vms => TopBy::Disk,
+        }
+    }
+}
+
 /// What is shown.
 #[derive(Debug)]
 pub(super) struct View {
     /// What the rows are.
-    pub(super) by: TopBy,
+    pub(super) by: Rows,
     /// By which column; none is by name.
     pub(super) sort: Option<usize>,
     /// Not in the order in which one would look first.
@@ -42,7 +69,7 @@ pub(super) struct View {
 
 impl View {
     /// The busiest first.
-    pub(super) fn new(by: TopBy) -> View {
+    pub(super) fn new(by: Rows) -> View {
         View {
             by,
             sort: Some(0),
@@ -56,16 +83,20 @@ impl View {
     }
 
     /// The rows that are to be shown, in order.
-    pub(super) fn rows<'a>(&self, top: &'a Top) -> Vec<&'a TopRow> {
-        let named = |row: &&TopRow| row.name.contains(&self.filter);
-        let mut rows: Vec<&TopRow> = top.rows.iter().filter(named).collect();
+    pub(super) fn rows<'a, R: Named>(
+        &self,
+        all: &'a [R],
+        columns: &[Column<R>],
+    ) -> Vec<&'a R> {
+        let named = |row: &&R| row.name().contains(&self.filter);
+        let mut rows: Vec<&R> = all.iter().filter(named).collect();
         rows.sort_by(|a, b| {
-            let order = match self.sort {
-                Some(at) => by_column(&COLUMNS[at], a, b),
-                None => a.name.cmp(&b.name),
+            let order = match self.sort.and_then(|at| columns.get(at)) {
+                Some(column) => by_column(column, a, b),
+                None => a.name().cmp(b.name()),
             };
             let order = if self.reversed { order.reverse() } else { order };
-            order.then_with(|| a.name.cmp(&b.name))
+            order.then_with(|| a.name().cmp(b.name()))
         });
         rows
     }
@@ -81,9 +112,10 @@ impl View {
         }
         match key.code {
             KeyCode::Char('q') => return Some(Wish::Quit),
-            KeyCode::Char('d') => return self.show(TopBy::Disk),
-            KeyCode::Char('c') => return self.show(TopBy::Class),
-            KeyCode::Char('s') => return self.show(TopBy::Datastore),
+            KeyCode::Char('d') => return self.show(Rows::Loads(TopBy::Disk)),
+            KeyCode::Char('c') => return self.show(Rows::Loads(TopBy::Class)),
+            KeyCode::Char('s') => return self.show(Rows::Loads(TopBy::Datastore)),
+            KeyCode::Char('v') => return self.show(Rows::Vms),
             KeyCode::Left => self.sort = self.sort.and_then(|at| at.checked_sub(1)),
             KeyCode::Right => {
                 let next = self.sort.map_or(0, |at| at + 1);
@@ -105,7 +137,11 @@ impl View {
         None
     }
 
-    fn show(&mut self, by: TopBy) -> Option<Wish> {
+    fn show(&mut self, by: Rows) -> Option<Wish> {
+        // The columns of loads are others than those of memory.
+        if (self.by == Rows::Vms) != (by == Rows::Vms) {
+            (self.sort, self.reversed) = (Some(0), false);
+        }
         self.by = by;
         self.above = 0;
         Some(Wish::Rows)
@@ -131,15 +167,16 @@ impl View {
 }
 
 /// The larger number first; rows with nothing to say last.
-fn by_column(column: &Column, a: &TopRow, b: &TopRow) -> Ordering {
+fn by_column<R>(column: &Column<R>, a: &R, b: &R) -> Ordering {
     let value = |row| (column.value)(row).unwrap_or(f64::NEG_INFINITY);
     value(b).total_cmp(&value(a))
 }
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::{Load, SideLoad};
+    use sterna_api::{Load, SideLoad, TopRow, VmMemoryState, VmMemoryTop};
 
+    use super::super::column::{LOADS, MEMORY};
     use super::*;
 
     fn row(name: &str, iops: f64, response_us: Option<f64>) -> TopRow {
@@ -148,24 +185,41 @@ mod tests {
         TopRow { name: name.into(), load, device: None }
     }
 
-    fn top() -> Top {
-        Top {
-            by: TopBy::Disk,
-            at_ms: 0,
-            disks: 3,
-            migrations: 0,
-            total: Load::default(),
-            rows: vec![
-                row("idle", 0.0, None),
-                row("web-1", 10.0, Some(900.0)),
-                row("web-2", 700.0, Some(100.0)),
-            ],
-            matched: None,
-        }
+    fn top() -> Vec<TopRow> {
+        vec![
+            row("idle", 0.0, None),
+            row("web-1", 10.0, Some(900.0)),
+            row("web-2", 700.0, Some(100.0)),
+        ]
     }
 
-    fn names(view: &View, top: &Top) -> Vec<String> {
-        view.rows(top).iter().map(|row| row.name.clone()).collect()
+    fn names(view: &View, top: &[TopRow]) -> Vec<String> {
+        view.rows(top, &LOADS).iter().map(|row| row.name.clone()).collect()
+    }
+
+    #[test]
+    fn of_vms_those_that_have_most_out_come_first() {
+        let vm = |name: &str, out: Option<u64>| VmMemoryTop {
+            vm: name.into(),
+            state: VmMemoryState::Awake,
+            size: None,
+            resident: None,
+            out,
+            balloon: None,
+            entitled: None,
+            faults: None,
+            faults_per_s: None,
+        };
+        let vms = [vm("a", None), vm("b", Some(1)), vm("c", Some(1 << 30))];
+        let mut view = View::new(Rows::Loads(TopBy::Disk));
+        press(&mut view, &[KeyCode::Right, KeyCode::Char('r'), KeyCode::Char('v')]);
+        assert_eq!((view.by, view.sort), (Rows::Vms, Some(0)));
+        let names = |view: &View| -> Vec<String> {
+            view.rows(&vms, &MEMORY).iter().map(|it| it.vm.clone()).collect()
+        };
+        assert_eq!(names(&view), ["c", "b", "a"]);
+        press(&mut view, &[KeyCode::Left]);
+        assert_eq!(names(&view), ["a", "b", "c"]);
     }
 
     fn press(view: &mut View, keys: &[KeyCode]) -> Option<Wish> {
@@ -174,10 +228,10 @@ mod tests {
 
     #[test]
     fn the_busiest_is_first_and_others_can_be() {
-        let (mut view, top) = (View::new(TopBy::Disk), top());
+        let (mut view, top) = (View::new(Rows::Loads(TopBy::Disk)), top());
         assert_eq!(names(&view, &top), ["web-2", "web-1", "idle"]);
         press(&mut view, &[KeyCode::Right, KeyCode::Right]);
-        assert_eq!(COLUMNS[view.sort.unwrap()].head, "READ ms");
+        assert_eq!(LOADS[view.sort.unwrap()].head, "READ ms");
         assert_eq!(names(&view, &top), ["web-1", "web-2", "idle"]);
         press(&mut view, &[KeyCode::Char('r')]);
         assert_eq!(names(&view, &top), ["idle", "web-2", "web-1"]);
@@ -191,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_filter_is_typed_kept_and_dropped() {
-        let (mut view, top) = (View::new(TopBy::Disk), top());
+        let (mut view, top) = (View::new(Rows::Loads(TopBy::Disk)), top());
         // `q` and `d` are letters while a filter is typed.
         press(&mut view, &[KeyCode::Char('/'), KeyCode::Char('q'), KeyCode::Char('d')]);
         assert!(view.typing && names(&view, &top).is_empty());
@@ -208,7 +262,7 @@ mod tests {
 
     #[test]
     fn rows_are_scrolled_by_one_by_a_screen_and_to_the_ends() {
-        let mut view = View { page: 20, ..View::new(TopBy::Disk) };
+        let mut view = View { page: 20, ..View::new(Rows::Loads(TopBy::Disk)) };
         for (key, above) in [
             (KeyCode::Up, 0),
             (KeyCode::Down, 1),
@@ -226,9 +280,9 @@ mod tests {
 
     #[test]
     fn keys_end_it_and_change_what_is_shown() {
-        let mut view = View::new(TopBy::Disk);
+        let mut view = View::new(Rows::Loads(TopBy::Disk));
         assert_eq!(press(&mut view, &[KeyCode::Char('s')]), Some(Wish::Rows));
-        assert_eq!(view.by, TopBy::Datastore);
+        assert_eq!(view.by, Rows::Loads(TopBy::Datastore));
         assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), None);
         assert!(view.paused);
         assert_eq!(press(&mut view, &[KeyCode::Char('q')]), Some(Wish::Quit));
