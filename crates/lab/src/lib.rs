@@ -11,14 +11,17 @@
 //! the same program as this one: nothing of the daemon's code is used here.
 //!
 //! **Where to begin.** [`LabCommand`] lists the experiments, and [`run`] runs one. `qos`,
-//! `nas250` and `svmotion` each begin with the paper or the question that they answer.
+//! `nas250`, `svmotion` and `overcommit` each begin with the paper or the question that they
+//! answer.
 #![forbid(unsafe_code)]
 // They panic where nobody reads; `sterna_console::output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod guest;
 mod judge;
 mod machine;
 mod nas250;
+mod overcommit;
 mod qos;
 mod record;
 mod site;
@@ -42,6 +45,8 @@ pub enum LabCommand {
     Nas250(nas250::Nas250Args),
     /// Move the disks of a guest with a busy database between arrays
     Svmotion(svmotion::SvmotionArgs),
+    /// Bring the memory of a guest with a database back from swap
+    Overcommit(overcommit::OvercommitArgs),
 }
 
 /// Runs an experiment.
@@ -50,6 +55,7 @@ pub fn run(command: LabCommand, output: Output) -> anyhow::Result<()> {
         LabCommand::Qos(args) => qos::run(&args, output),
         LabCommand::Nas250(args) => nas250::run(&args, output),
         LabCommand::Svmotion(args) => svmotion::run(&args, output),
+        LabCommand::Overcommit(args) => overcommit::run(&args, output),
     }
 }
 

@@ -1,12 +1,11 @@
 //! What stands before an array: the scheduler of `core::qos`, with a class for each
 //! client.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sterna_core::Nanos;
 use sterna_core::array::{Array, Completion, Model, Request};
 use sterna_core::qos::{Class, ClassId, Cost, FlowId, Permit, Pool, Scheduler, Terms};
+use sterna_core::{IdMap, Nanos};
 
 /// An array, and the turns that its clients take.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(crate) struct Gate {
     array: Array,
     scheduler: Scheduler<Request>,
     /// The requests at the array, with when they got there.
-    started: BTreeMap<u64, (Nanos, Permit)>,
+    started: IdMap<u64, (Nanos, Permit)>,
 }
 
 /// A client's class, and its flow through one gate.
@@ -35,7 +34,7 @@ pub(crate) struct Answer {
 impl Gate {
     pub(crate) fn new(model: Model, seed: u64) -> Gate {
         let scheduler = Scheduler::new(Arc::new(Pool::default()), 0);
-        Gate { array: Array::new(model, seed), scheduler, started: BTreeMap::new() }
+        Gate { array: Array::new(model, seed), scheduler, started: IdMap::default() }
     }
 
     /// A lane for the client of this number.

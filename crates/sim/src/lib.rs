@@ -20,6 +20,7 @@ mod gate;
 pub mod guarded;
 pub mod hall;
 mod mover;
+pub mod overcommit;
 mod scenario;
 mod series;
 pub mod svmotion;

@@ -10,11 +10,11 @@
 //! of its own.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
-use sterna_core::Nanos;
 use sterna_core::array::{Kind, Model};
 use sterna_core::measure::Window;
+use sterna_core::{IdMap, Nanos};
 use sterna_workload::random::{Random, scatter};
 
 use crate::client::{Client, Worker};
@@ -78,7 +78,7 @@ pub struct World<'a> {
     gates: Vec<Gate>,
     /// When each gate is looked at next.
     armed: Vec<Option<Nanos>>,
-    open: BTreeMap<u64, Open>,
+    open: IdMap<u64, Open>,
     next_id: u64,
     /// The windows under way.
     clients: Vec<Window>,
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
             armed: vec![None; arrays],
             summed: vec![Nanos(0); workers.len()],
             noise: Random::new(seed(arrays + workers.len())),
-            open: BTreeMap::new(),
+            open: IdMap::default(),
             next_id: 0,
             now: Nanos(0),
             events: BinaryHeap::new(),

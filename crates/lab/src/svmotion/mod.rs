@@ -8,17 +8,15 @@
 //!
 //! With `--virtual` the same happens in virtual time, at the study's size: `virtual_run` runs
 //! it and compares, and `virtual_report` makes the report. For real, `plan` has the states,
-//! the ways and the sizes, `stage` the arrays, and the guest that a `machine` runs; `run` goes
-//! through the states, with `customers` in the store and a `watch` on all of it, and has
+//! the ways and the sizes, `stage` the arrays and the guest; `run` goes
+//! through the states, with customers in the store and a `watch` on all of it, and has
 //! QEMU's `mirror` move the disks, too, up to its `ending`. `outcome` says what follows of
 //! each migration and `case` of its repeats, `verdicts` judges it, and `account` makes the
 //! report, with what was `published` beside it.
 
 mod account;
 mod case;
-mod customers;
 mod ending;
-mod machine;
 mod mirror;
 mod outcome;
 mod plan;
@@ -42,10 +40,10 @@ use sterna_console::screen::Screen;
 use sterna_report::Files;
 
 use self::ending::Ending;
-use self::machine::Image;
 use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
 use self::stage::{Ground, Stage};
+use super::guest::machine::Image;
 use super::site::Site;
 
 /// What the experiment can be told.

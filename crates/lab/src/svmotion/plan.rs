@@ -4,6 +4,8 @@ use std::fmt;
 
 use clap::ValueEnum;
 
+use crate::guest::Link;
+
 /// A disk of the guest. Its name is its serial number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Disk {
@@ -147,13 +149,6 @@ impl fmt::Display for Way {
     }
 }
 
-/// How a guest reaches its disks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
-    VhostUser,
-    Nbd,
-}
-
 /// As much without a migration as one took, in seconds, but no more than this: orders
 /// differ from minute to minute, and over five of them the mean is within about 3 %.
 const CALM_MOST: f64 = 300.0;
@@ -182,6 +177,8 @@ pub(super) struct Plan {
     pub(super) repeats: u32,
     /// Seconds of orders without a migration, before and after each of them.
     calm: f64,
+    /// The most of them after one that took long.
+    calm_most: f64,
     /// Seconds of orders before anything is measured.
     pub(super) warm_up: f64,
 }
@@ -196,6 +193,7 @@ impl Plan {
             scale,
             repeats: 1,
             calm: 20.0,
+            calm_most: CALM_MOST,
             warm_up: 10.0,
         }
     }
@@ -209,6 +207,7 @@ impl Plan {
             scale,
             repeats: 1,
             calm: 6.0,
+            calm_most: 6.0,
             warm_up: 3.0,
         }
     }
@@ -285,7 +284,7 @@ impl Plan {
     /// orders as can be made differ from minute to minute, and a long one is compared with
     /// as much.
     pub(super) fn calm_after(&self, state: State, took: f64) -> f64 {
-        let longer = if state == State::High { took.min(CALM_MOST) } else { 0.0 };
+        let longer = if state == State::High { took.min(self.calm_most) } else { 0.0 };
         self.calm(state).max(longer)
     }
 

@@ -8,12 +8,13 @@ use sterna_api::{AskGuard, MigrationState, StartMigration};
 use sterna_console::screen::Screen;
 use tokio::time::{Instant, interval, timeout_at};
 
-use super::customers::Customers;
 use super::ending::{Ending, Point};
 use super::outcome::{Moved, Outcome, Second, Trial};
-use super::plan::{CHECK, Disk, Link, Plan, State, Way};
+use super::plan::{CHECK, Disk, Plan, State, Way};
 use super::stage::Stage;
 use super::watch::{Watch, clock};
+use crate::guest::Link;
+use crate::guest::customers::Customers;
 use crate::record::Mark;
 
 /// What the guest keeps of what its disks give it, while they move.

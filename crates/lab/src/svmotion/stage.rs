@@ -16,9 +16,10 @@ use sterna_workload::dvdstore::{
 };
 use sterna_workload::random::Random;
 
-use super::machine::{self, Image, Machine};
 use super::mirror::Mirror;
-use super::plan::{Disk, Link, Plan, Way};
+use super::plan::{Disk, Plan, Way};
+use crate::guest::Link;
+use crate::guest::machine::{self, Image, Machine, Memory};
 use crate::site::{NBD_SOCKET, Site};
 
 impl Disk {
@@ -157,7 +158,8 @@ impl<'s> Stage<'s> {
     async fn boot(&mut self, link: Link) -> anyhow::Result<&mut Machine> {
         let (disks, dir) = (Disk::ALL.map(Disk::name), self.site.dir());
         let Ground { image, memory, .. } = &self.ground;
-        let machine = Machine::boot(image, dir, memory, link, &disks).await?;
+        let memory = Memory { size: memory.clone(), group: None };
+        let machine = Machine::boot(image, dir, &memory, link, &disks).await?;
         Ok(self.machine.insert(machine))
     }
 

@@ -1,12 +1,10 @@
 //! The daemon's mirror, and its guard if there is one, told what happens on the stage,
 //! until the switch-over.
 
-use std::collections::HashMap;
-
 use sterna_core::array::Kind;
 use sterna_core::guard::{Guard, Observation, Remaining};
 use sterna_core::mirror::{Config, JobId, Progress};
-use sterna_core::{ByteRange, Nanos};
+use sterna_core::{ByteRange, IdMap, Nanos};
 
 use super::stage::{Answered, Stage};
 use crate::mover::{Mover, Order, Reply};
@@ -19,8 +17,8 @@ pub(super) struct GuardedMover {
     guard: Option<Guard>,
     last: Progress,
     /// What the application waits for, by its name for it.
-    asked: HashMap<u64, (Kind, ByteRange)>,
-    jobs: HashMap<u64, ByteRange>,
+    asked: IdMap<u64, (Kind, ByteRange)>,
+    jobs: IdMap<u64, ByteRange>,
     orders: Vec<Order>,
     ended: bool,
 }
@@ -37,8 +35,8 @@ impl GuardedMover {
             last: mover.progress(),
             mover,
             guard,
-            asked: HashMap::new(),
-            jobs: HashMap::new(),
+            asked: IdMap::default(),
+            jobs: IdMap::default(),
             orders: Vec::new(),
             ended: false,
         }

@@ -1,11 +1,9 @@
 //! The two arrays and the application.
 
-use std::collections::HashMap;
-
 use sterna_core::array::{Array, Completion, Kind, Model, Request};
 use sterna_core::guard::Experience;
 use sterna_core::measure::{Spread, Timeline, Window};
-use sterna_core::{ByteRange, Nanos};
+use sterna_core::{ByteRange, IdMap, Nanos};
 use sterna_workload::random::Random;
 
 use super::{Does, Fared, Scene};
@@ -49,11 +47,11 @@ pub(super) struct Stage {
     source: Array,
     /// Another array, unless there is one for both.
     destination: Option<Array>,
-    asked: HashMap<u64, Asked>,
+    asked: IdMap<u64, Asked>,
     /// The next name of a request.
     next: u64,
     /// What the application waits for and since when, by its name for it.
-    open: HashMap<u64, (Kind, Nanos)>,
+    open: IdMap<u64, (Kind, Nanos)>,
     /// The next of those names.
     next_name: u64,
     random: Random,
@@ -83,9 +81,9 @@ impl Stage {
             now: Nanos(0),
             source: array(&scene.from),
             destination: scene.to.as_ref().map(array),
-            asked: HashMap::new(),
+            asked: IdMap::default(),
             next: 0,
-            open: HashMap::new(),
+            open: IdMap::default(),
             next_name: 0,
             random: Random::new(scene.seed),
             eager: scene.outstanding,
@@ -207,19 +205,26 @@ impl Stage {
         array.submit(self.now, Request { id, lun, kind, offset, bytes });
     }
 
-    /// Goes on to what happens next, but not beyond `until`; gives what was answered.
+    /// Goes on until something is answered or the application asks, but not beyond `until`;
+    /// gives what was answered. What arrays do within themselves is nobody's business.
     pub(super) fn advance(&mut self, until: Nanos) -> Vec<Answered> {
         let asks =
             self.quiet_until().or((self.next_at > self.now).then_some(self.next_at));
         let begins = if self.eager > 0 { asks } else { None };
-        let destination = self.destination.as_ref().and_then(Array::next_event);
-        let next = [self.source.next_event(), destination, begins];
-        let next = next.into_iter().flatten().min();
-        self.now = next.map_or(until, |next| next.min(until)).max(self.now);
+        let until = begins.map_or(until, |begins| begins.min(until)).max(self.now);
         let mut completions: Vec<Completion> = Vec::new();
-        self.source.advance(self.now, &mut completions);
-        if let Some(destination) = &mut self.destination {
-            destination.advance(self.now, &mut completions);
+        while completions.is_empty() {
+            let destination = self.destination.as_ref().and_then(Array::next_event);
+            let next = self.source.next_event().into_iter().chain(destination).min();
+            let Some(next) = next.filter(|next| *next <= until) else {
+                self.now = until;
+                break;
+            };
+            self.now = next.max(self.now);
+            self.source.advance(self.now, &mut completions);
+            if let Some(destination) = &mut self.destination {
+                destination.advance(self.now, &mut completions);
+            }
         }
         completions.iter().filter_map(|it| self.answered(it.id)).collect()
     }

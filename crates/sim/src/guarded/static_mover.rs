@@ -5,9 +5,7 @@
 //! for a slice of time, at its speed, is made up for by the next slices (QEMU's mirror,
 //! its buffer and its rate limit).
 
-use std::collections::HashMap;
-
-use sterna_core::{ByteRange, Nanos};
+use sterna_core::{ByteRange, IdMap, Nanos};
 
 use super::stage::{Answered, Stage};
 
@@ -33,7 +31,7 @@ pub(super) struct StaticMover {
     /// Bytes of runs that have started in the slice that ends then.
     started: u64,
     slice: Nanos,
-    in_flight: HashMap<u64, ByteRange>,
+    in_flight: IdMap<u64, ByteRange>,
 }
 
 impl StaticMover {
@@ -46,7 +44,7 @@ impl StaticMover {
             run: 0,
             started: 0,
             slice: SLICE,
-            in_flight: HashMap::new(),
+            in_flight: IdMap::default(),
         }
     }
 

@@ -38,7 +38,7 @@ pub use load::{LoadOptions, Loading, load};
 pub use pace::Pace;
 pub use population::{Cost, Line};
 pub use report::{Report, RunFacts, ServerFacts, TimesByKind};
-pub use run::{RunOptions, run};
+pub use run::{Ready, RunOptions, ready, run};
 pub use schema::Tablespaces;
 pub use server::{Server, Store};
 pub use size::{Size, SizeError};

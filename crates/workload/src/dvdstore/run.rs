@@ -101,15 +101,23 @@ impl Shared {
     }
 }
 
-/// Runs, until its time is over or `stop` ends; `told` is called for each line of
-/// figures.
-pub async fn run(
+/// Users who are connected, and have not begun.
+pub struct Ready {
+    server: Server,
+    store: Store,
+    options: RunOptions,
+    facts: ServerFacts,
+    local: Option<LocalServer>,
+    seed: u64,
+    sessions: Vec<Session>,
+}
+
+/// Connects all users.
+pub async fn ready(
     server: &Server,
     store: Store,
     options: &RunOptions,
-    stop: impl Future<Output = ()>,
-    told: &mut dyn FnMut(&Window),
-) -> Result<Report, StoreError> {
+) -> Result<Ready, StoreError> {
     let client = server.connect().await?;
     let facts = facts(&client).await?;
     let local = LocalServer::find(&client).await;
@@ -119,39 +127,65 @@ pub async fn run(
     for _ in 0..options.users {
         sessions.push(Session::open(server).await?);
     }
-    let shared = Arc::new(Shared {
-        server: server.clone(),
-        pace: options.pace,
-        began: Instant::now(),
-        tally: Mutex::new(Tally::new(options.users, options.warm_up)),
-        arrivals: match options.pace {
-            Pace::Open { rate } => Some(Mutex::new(Arrivals::new(rate, !seed))),
-            Pace::Closed { .. } => None,
-        },
-        ledger: options.acknowledged.as_deref().map(Ledger::open).transpose()?,
-    });
-    let (ended, end) = watch::channel(false);
-    let mut waiting = Vec::new();
-    for (number, session) in sessions.into_iter().enumerate() {
-        let shopper = Shopper::new(store, seed, number as u64);
-        let user =
-            User { number, shopper, shared: Arc::clone(&shared), end: end.clone() };
-        waiting.push(user.shop(session));
+    let (server, options) = (server.clone(), options.clone());
+    Ok(Ready { server, store, options, facts, local, seed, sessions })
+}
+
+/// Runs, until its time is over or `stop` ends; `told` is called for each line of
+/// figures.
+pub async fn run(
+    server: &Server,
+    store: Store,
+    options: &RunOptions,
+    stop: impl Future<Output = ()>,
+    told: &mut dyn FnMut(&Window),
+) -> Result<Report, StoreError> {
+    ready(server, store, options).await?.run(stop, told).await
+}
+
+impl Ready {
+    /// Runs, as [`run`] does.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = ()>,
+        told: &mut dyn FnMut(&Window),
+    ) -> Result<Report, StoreError> {
+        let Ready { server, store, options, facts, local, seed, sessions } = self;
+        let shared = Arc::new(Shared {
+            server,
+            pace: options.pace,
+            began: Instant::now(),
+            tally: Mutex::new(Tally::new(options.users, options.warm_up)),
+            arrivals: match options.pace {
+                Pace::Open { rate } => Some(Mutex::new(Arrivals::new(rate, !seed))),
+                Pace::Closed { .. } => None,
+            },
+            ledger: options.acknowledged.as_deref().map(Ledger::open).transpose()?,
+        });
+        let (ended, end) = watch::channel(false);
+        let mut waiting = Vec::new();
+        for (number, session) in sessions.into_iter().enumerate() {
+            let shopper = Shopper::new(store, seed, number as u64);
+            let user =
+                User { number, shopper, shared: Arc::clone(&shared), end: end.clone() };
+            waiting.push(user.shop(session));
+        }
+        let mut users = JoinSet::new();
+        let used = || local.as_ref().and_then(LocalServer::used);
+        let course =
+            measure(&shared, waiting, &mut users, used, &options, stop, told).await?;
+        // First the users: what they begin from now on would be made, but not counted.
+        ended.send_replace(true);
+        let figures = shared.tally().end(shared.now());
+        let cpu = course.used_before.zip(used()).and_then(|(before, after)| {
+            let (cores, clock) = processors();
+            let orders = figures.times[Kind::Order as usize].count;
+            CpuCost::new(after - before, figures.seconds, orders, cores, clock)
+        });
+        leave(users).await?;
+        let run = RunFacts::new(store, &options, course.warmed_up);
+        Ok(Report::new(facts, run, figures, cpu, course.interrupted))
     }
-    let mut users = JoinSet::new();
-    let used = || local.as_ref().and_then(LocalServer::used);
-    let course = measure(&shared, waiting, &mut users, used, options, stop, told).await?;
-    // First the users: what they begin from now on would be made, but not counted.
-    ended.send_replace(true);
-    let figures = shared.tally().end(shared.now());
-    let cpu = course.used_before.zip(used()).and_then(|(before, after)| {
-        let (cores, clock) = processors();
-        let orders = figures.times[Kind::Order as usize].count;
-        CpuCost::new(after - before, figures.seconds, orders, cores, clock)
-    });
-    leave(users).await?;
-    let run = RunFacts::new(store, options, course.warmed_up);
-    Ok(Report::new(facts, run, figures, cpu, course.interrupted))
 }
 
 /// How a run went.

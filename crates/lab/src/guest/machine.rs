@@ -18,7 +18,8 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::plan::Link;
+use super::Link;
+use super::monitor::Monitor;
 use crate::site::NBD_SOCKET;
 
 /// How long QEMU may take until it has its sockets. It is first found out what guests
@@ -40,13 +41,13 @@ const PARTS: [&str; 4] = ["boot", "kernel", "initrd", "root.qcow2"];
 
 /// Where a guest's image is.
 #[derive(Clone, Debug)]
-pub(super) struct Image {
+pub(crate) struct Image {
     dir: PathBuf,
 }
 
 impl Image {
     /// The image in a directory, if it is whole.
-    pub(super) fn in_dir(dir: &Path) -> anyhow::Result<Image> {
+    pub(crate) fn in_dir(dir: &Path) -> anyhow::Result<Image> {
         let missing = PARTS.iter().find(|part| !dir.join(part).is_file());
         if let Some(part) = missing {
             return Err(Failure {
@@ -136,32 +137,70 @@ fn arguments(link: Link, disk: &str, dir: &Path) -> [String; 4] {
 }
 
 /// Where the daemon serves a disk over vhost-user.
-pub(super) fn socket(dir: &Path, disk: &str) -> PathBuf {
+pub(crate) fn socket(dir: &Path, disk: &str) -> PathBuf {
     dir.join(format!("{disk}.sock"))
 }
 
+/// The memory of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    /// How much it is, as QEMU takes it.
+    pub(crate) size: String,
+    /// The control group in which QEMU runs, with memory that is QEMU's alone; without one, the
+    /// memory is shared, for vhost-user.
+    pub(crate) group: Option<PathBuf>,
+}
+
+/// Enters a control group, and becomes the program after it.
+const ENTER: &str = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
+
+impl Memory {
+    /// What starts QEMU. However the experiment ends, its guest ends with it.
+    fn command(&self) -> Command {
+        const TIED: [&str; 3] = ["--pdeathsig", "KILL", "--"];
+        let Some(group) = &self.group else {
+            let mut command = Command::new("setpriv");
+            command.args(TIED);
+            return command;
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", ENTER]).arg(group).arg("setpriv").args(TIED);
+        command
+    }
+
+    /// QEMU's arguments for memory of its own.
+    fn arguments(&self) -> Vec<String> {
+        let own = || {
+            let memory = format!("memory-backend-ram,id=own,size={}", self.size);
+            ["-object", &memory, "-machine", "memory-backend=own"].map(str::to_owned)
+        };
+        self.group.iter().flat_map(|_| own()).collect()
+    }
+}
+
 /// A machine that runs.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     image: Image,
     dir: PathBuf,
     link: Link,
     qmp: PathBuf,
+    own: PathBuf,
     child: Child,
     control: BufReader<UnixStream>,
     port: u16,
 }
 
 impl Machine {
-    /// Boots one that has these disks and so much memory. Its own files are in `dir`,
+    /// Boots one that has these disks and this memory. Its own files are in `dir`,
     /// beside the daemon's.
-    pub(super) async fn boot(
+    pub(crate) async fn boot(
         image: &Image,
         dir: &Path,
-        memory: &str,
+        memory: &Memory,
         link: Link,
         disks: &[&str],
     ) -> anyhow::Result<Machine> {
-        let qmp = dir.join("qmp.sock");
+        let (qmp, own) = (dir.join("qmp.sock"), dir.join("own-qmp.sock"));
         let socket = dir.join("control.sock");
         // One may be there of a machine that was turned off.
         let _ = std::fs::remove_file(&socket);
@@ -170,12 +209,10 @@ impl Machine {
             UnixListener::bind(&socket).context("cannot listen for the guest")?;
         let port = free_port().await?;
         let log = File::create(dir.join("qemu.log")).context("cannot make QEMU's log")?;
-        // However the experiment ends, its guest ends with it.
-        let mut command = Command::new("setpriv");
+        let mut command = memory.command();
         command
-            .args(["--pdeathsig", "KILL", "--"])
             .arg(image.dir.join("boot"))
-            .arg(memory)
+            .arg(&memory.size)
             .args([&socket, &dir.join("console.log")])
             .arg(port.to_string())
             .stdin(Stdio::null())
@@ -184,7 +221,11 @@ impl Machine {
             // Ctrl-C on the terminal is for the experiment.
             .process_group(0)
             .kill_on_drop(true);
-        command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", qmp.display()));
+        for monitor in [&qmp, &own] {
+            let socket = format!("unix:{},server=on,wait=off", monitor.display());
+            command.arg("-qmp").arg(socket);
+        }
+        command.args(memory.arguments());
         for disk in disks {
             command.args(arguments(link, disk, dir));
         }
@@ -200,21 +241,21 @@ impl Machine {
         };
         let control = BufReader::new(control);
         let (image, dir) = (image.clone(), dir.to_owned());
-        let mut machine = Machine { image, dir, link, qmp, child, control, port };
+        let mut machine = Machine { image, dir, link, qmp, own, child, control, port };
         let word = machine.hear("boot", BOOT).await?;
         ensure!(word == "ready", "the guest should be ready, but says `{word}`");
         Ok(machine)
     }
 
     /// Does a line of shell; fails if that does. Gives what it said.
-    pub(super) async fn run(&mut self, line: &str) -> anyhow::Result<String> {
+    pub(crate) async fn run(&mut self, line: &str) -> anyhow::Result<String> {
         let (ended, said) = self.attempt(line).await?;
         ensure!(ended, "the guest's `{line}` failed: {said}");
         Ok(said)
     }
 
     /// Does a line of shell: whether it ended well, and what it said.
-    pub(super) async fn attempt(&mut self, line: &str) -> anyhow::Result<(bool, String)> {
+    pub(crate) async fn attempt(&mut self, line: &str) -> anyhow::Result<(bool, String)> {
         let text = format!("{line}\n");
         let told = self.control.get_mut().write_all(text.as_bytes()).await;
         told.context("cannot send a command to the guest")?;
@@ -245,7 +286,7 @@ impl Machine {
     }
 
     /// Powers it off. What it has on its disks must have been given back.
-    pub(super) async fn power_off(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn power_off(mut self) -> anyhow::Result<()> {
         let text = b"echo o >/proc/sysrq-trigger\n";
         self.control
             .get_mut()
@@ -258,22 +299,27 @@ impl Machine {
     }
 
     /// How it reaches its disks.
-    pub(super) fn link(&self) -> Link {
+    pub(crate) fn link(&self) -> Link {
         self.link
     }
 
     /// The socket of QEMU's monitor.
-    pub(super) fn qmp(&self) -> &Path {
+    pub(crate) fn qmp(&self) -> &Path {
         &self.qmp
     }
 
+    /// A monitor of the experiment's own.
+    pub(crate) async fn monitor(&self) -> anyhow::Result<Monitor> {
+        Monitor::connect(&self.own).await
+    }
+
     /// QEMU's process.
-    pub(super) fn pid(&self) -> Option<u32> {
+    pub(crate) fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
     /// The database `shop`, for its owner.
-    pub(super) fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/shop", self.port)
     }
 }
