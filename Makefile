@@ -52,7 +52,8 @@ check:
 lint:
 	@scripts/deps lint
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --test black_box --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --test black_box --locked -- -D warnings
 	$(CARGO) clippy -p sterna-cli --no-default-features --all-targets --locked -- -D warnings
 
 # Spelling, dependencies that nothing uses, and licenses, faults and origins of the others

@@ -535,6 +535,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The memory of the host, its swap tiers, and the memory of all VMs. */
+        get: operations["show_host_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes when the host counts as short of memory, and what Sterna does then. */
+        patch: operations["change_memory"];
+        trace?: never;
+    };
+    "/v1/memory/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The memory of a VM. */
+        get: operations["show_vm_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes what a VM is promised of its host's memory, and held to. */
+        patch: operations["change_memory_terms"];
+        trace?: never;
+    };
+    "/v1/memory/{name}/explanation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says why a VM has the memory that it has, and what it would have to give. */
+        get: operations["explain_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/memory/{name}/sleep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has a VM's memory go out to the swap tiers. */
+        post: operations["sleep_vm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/memory/{name}/wake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Brings a VM's memory back. */
+        post: operations["wake_vm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/metrics": {
         parameters: {
             query?: never;
@@ -1028,6 +1115,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/swap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All swap tiers, the fastest first. */
+        get: operations["list_swap_tiers"];
+        put?: never;
+        /** Adds a swap tier: makes it, measures it, and has the kernel swap to it. */
+        post: operations["add_swap_tier"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/swap/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a swap tier: all that is there comes back to memory first. */
+        delete: operations["remove_swap_tier"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tasks": {
         parameters: {
             query?: never;
@@ -1075,6 +1197,23 @@ export interface paths {
         };
         /** The load of all disks, classes or datastores, also of idle ones. */
         get: operations["top"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/top/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The memory of the host, its swap tiers and its VMs, as the kernel counts it. No VM is asked. */
+        get: operations["memory_top"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1264,6 +1403,20 @@ export interface components {
             name: string;
             /** @description Of these VMs. */
             vms: string[];
+        };
+        /** @description Adds a swap tier: a file on a datastore, or a device. */
+        AddSwapTier: {
+            /** @description The datastore, a directory, on which a file is made. */
+            datastore?: string | null;
+            /** @description A block device, all of which is used. */
+            device?: string | null;
+            /** @description Its name. */
+            name: string;
+            /**
+             * Format: int64
+             * @description The size of that file, in bytes.
+             */
+            size?: number | null;
         };
         /** @description Adds a VM: with either `qmp` or `libvirt`. */
         AddVm: {
@@ -1622,6 +1775,43 @@ export interface components {
              * @default null
              */
             threshold: number | null;
+        };
+        /** @description Changes when a host counts as short of memory, and what Sterna does then. */
+        ChangeMemory: {
+            automation?: components["schemas"]["MemoryAutomation"] | null;
+            /**
+             * Format: int64
+             * @description What the host is to keep available, in bytes; 0 for the usual part of its memory.
+             */
+            reserve?: number | null;
+        };
+        /** @description Changes what a VM is promised of its host's memory, and held to. */
+        ChangeMemoryTerms: {
+            /**
+             * Format: int64
+             * @description What its balloon may take at most, in bytes.
+             */
+            balloon_max?: number | null;
+            /**
+             * Format: int64
+             * @description What it holds at most, in bytes; 0 for no limit.
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description What it keeps in any case, in bytes.
+             */
+            reservation?: number | null;
+            /**
+             * Format: int32
+             * @description Its part of what is left, against the shares of the others.
+             */
+            shares?: number | null;
+            /**
+             * Format: double
+             * @description How long a wake of it may take, in seconds; 0 for any time.
+             */
+            wake_within_s?: number | null;
         };
         /** @description Changes a pool: all of it or, if something is wrong, nothing. */
         ChangePool: {
@@ -2624,6 +2814,52 @@ export interface components {
             /** @description The VMs on it, by name. */
             vms: string[];
         };
+        /** @description The memory of the host, its swap tiers, and its VMs. */
+        HostMemory: {
+            /**
+             * Format: int64
+             * @description What programs could have without swapping, by the kernel's estimate, in bytes.
+             */
+            available: number;
+            /**
+             * Format: int64
+             * @description What is to stay available, in bytes.
+             */
+            reserve: number;
+            /** @description When it counts as short, and what Sterna does then. */
+            settings: components["schemas"]["MemorySettings"];
+            /**
+             * Format: int64
+             * @description What it lacks that nobody on it gives, in bytes, when that was looked at last.
+             */
+            short: number;
+            /** @description How short it is. */
+            state: components["schemas"]["HostMemoryState"];
+            /** @description The swap tiers, the fastest first. */
+            tiers: components["schemas"]["SwapTier"][];
+            /**
+             * Format: int64
+             * @description All of it, in bytes.
+             */
+            total: number;
+            /** @description The VMs, by name. */
+            vms: components["schemas"]["VmMemory"][];
+            /**
+             * Format: double
+             * @description By what part those predictions were wrong, half of them by less.
+             */
+            wake_error?: number | null;
+            /**
+             * Format: int64
+             * @description How many wakes were compared with what was predicted of them, of the last 32.
+             */
+            wakes_scored: number;
+        };
+        /**
+         * @description How short of memory a host is.
+         * @enum {string}
+         */
+        HostMemoryState: "high" | "soft" | "hard" | "low";
         /** @description Sets the program that starts VMs on a host. */
         HostProgram: {
             /** @description Its path; `null` removes it. */
@@ -2889,6 +3125,235 @@ export interface components {
             /** @description Writes. */
             write: components["schemas"]["SideLoad"];
         };
+        /**
+         * @description What Sterna does automatically if a host runs short of memory.
+         * @enum {string}
+         */
+        MemoryAutomation: "manual" | "partial" | "full";
+        /** @description Why a VM has the memory that it has. */
+        MemoryExplanation: {
+            /**
+             * Format: double
+             * @description The part of its memory that its guest uses, from 0 to 1.
+             */
+            active: number;
+            /**
+             * Format: int64
+             * @description The shares of all VMs together.
+             */
+            all_shares: number;
+            /** @description What Sterna does of this automatically. */
+            automation: components["schemas"]["MemoryAutomation"];
+            /**
+             * Format: int64
+             * @description What the host has available, in bytes.
+             */
+            available: number;
+            /**
+             * Format: int64
+             * @description What it is entitled to, in bytes.
+             */
+            entitled: number;
+            /**
+             * Format: double
+             * @description For how long its guest has done nothing, in seconds.
+             */
+            idle_s: number;
+            /**
+             * Format: int64
+             * @description What it lacks, in bytes: nothing while it has its reserve.
+             */
+            lacks: number;
+            /** @description The ways to get memory of it, in the order in which they are used. */
+            means: components["schemas"]["MemoryMeans"][];
+            /**
+             * Format: double
+             * @description What one of its shares is worth: 1 if its guest uses all of its memory, less if not.
+             */
+            price: number;
+            /**
+             * Format: int64
+             * @description What it is to keep available, in bytes.
+             */
+            reserve: number;
+            /**
+             * Format: int64
+             * @description What of it is in the host's memory, in bytes.
+             */
+            resident: number;
+            /**
+             * Format: int64
+             * @description What all VMs may hold together, in bytes.
+             */
+            room: number;
+            /** @description What is said of it in one sentence. */
+            says: string;
+            /**
+             * Format: int64
+             * @description What of that nobody gives, in bytes.
+             */
+            short: number;
+            /**
+             * Format: int64
+             * @description How much memory it has, in bytes.
+             */
+            size: number;
+            /** @description How short of memory its host is. */
+            state: components["schemas"]["HostMemoryState"];
+            /** @description What the VM is promised and held to. */
+            terms: components["schemas"]["MemoryTerms"];
+            /** @description The VM. */
+            vm: string;
+            /**
+             * Format: int64
+             * @description What it could make use of, in bytes.
+             */
+            wants: number;
+        };
+        /** @description What one way to get memory of a VM would give, and what it costs. */
+        MemoryMeans: {
+            /**
+             * Format: int64
+             * @description What it can give at most, in bytes; missing if that is not known.
+             */
+            can_give?: number | null;
+            /** @description What it costs, or why it gives nothing. */
+            cost: string;
+            /**
+             * Format: int64
+             * @description What it is to give now, in bytes.
+             */
+            gives: number;
+            /** @description The way. */
+            means: components["schemas"]["MemoryMeansKind"];
+        };
+        /**
+         * @description A way to get memory of a VM.
+         * @enum {string}
+         */
+        MemoryMeansKind: "free-pages" | "balloon" | "swap" | "migration";
+        /** @description When a host counts as short of memory, and what Sterna does then. */
+        MemorySettings: {
+            /**
+             * @description What Sterna does automatically.
+             * @default manual
+             */
+            automation: components["schemas"]["MemoryAutomation"];
+            /**
+             * Format: int64
+             * @description What the host is to keep available, in bytes; missing for the usual part of its memory.
+             * @default null
+             */
+            reserve: number | null;
+        };
+        /** @description What a VM is promised of its host's memory, and held to. */
+        MemoryTerms: {
+            /**
+             * Format: int64
+             * @description What its balloon may take at most, in bytes; missing for the usual part of its memory.
+             */
+            balloon_max?: number | null;
+            /**
+             * Format: int64
+             * @description What it holds at most, in bytes; missing without a limit.
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description What it keeps in any case, in bytes.
+             */
+            reservation: number;
+            /**
+             * Format: int32
+             * @description Its part of what is left, against the shares of the others.
+             */
+            shares: number;
+            /**
+             * Format: double
+             * @description How long a wake of it may take, in seconds; missing if nobody has said.
+             */
+            wake_within_s?: number | null;
+        };
+        /**
+         * @description The memory of the host, its swap tiers and its VMs, as far as the kernel counts it. No VM is
+         *     asked, so the answer comes at once, whatever hangs.
+         */
+        MemoryTop: {
+            /**
+             * Format: int64
+             * @description When the counters were read (milliseconds since 1970).
+             */
+            at_ms: number;
+            /**
+             * Format: int64
+             * @description What programs could have without swapping, by the kernel's estimate, in bytes.
+             */
+            available: number;
+            /**
+             * Format: double
+             * @description How often a process of the host had to wait for a page to be read, per second, from swap or
+             *     from a file; missing until the counters were read twice.
+             */
+            faults_per_s?: number | null;
+            /**
+             * Format: int64
+             * @description What is to stay available, in bytes.
+             */
+            reserve: number;
+            /**
+             * Format: int64
+             * @description What it lacks that nobody on it gives, in bytes; 0 if nobody has looked lately.
+             */
+            short: number;
+            /** @description How short of memory the host is. */
+            state: components["schemas"]["HostMemoryState"];
+            /** @description The swap tiers, the fastest first. */
+            tiers: components["schemas"]["SwapTierTop"][];
+            /**
+             * Format: int64
+             * @description All memory of the host, in bytes.
+             */
+            total: number;
+            /** @description The VMs of which something is known, by name. */
+            vms: components["schemas"]["VmMemoryTop"][];
+            /**
+             * Format: double
+             * @description The span of all figures per second, in seconds: ten, or less after the daemon's start.
+             */
+            window_s: number;
+        };
+        /** @description Memory that goes out, or comes back. */
+        MemoryWork: {
+            /**
+             * Format: int64
+             * @description Bytes per second.
+             */
+            bytes_per_s?: number | null;
+            /**
+             * Format: int64
+             * @description So many bytes by now.
+             */
+            done: number;
+            /**
+             * Format: double
+             * @description How long the rest takes, in seconds.
+             */
+            eta_s?: number | null;
+            /** @description Whether the guest is held now. */
+            held: boolean;
+            /** @description Which of the two. */
+            kind: components["schemas"]["MemoryWorkKind"];
+            /**
+             * Format: int64
+             * @description So many bytes in all.
+             */
+            total: number;
+        };
+        /**
+         * @description What is done with memory.
+         * @enum {string}
+         */
+        MemoryWorkKind: "sleep" | "wake";
         /** @description A migration. */
         Migration: {
             /** @description The effect on the application. */
@@ -3020,6 +3485,21 @@ export interface components {
         OpenSession: {
             /** @description The token of a link. */
             link: string;
+        };
+        /** @description What of a VM is out on one swap tier. */
+        OutOnTier: {
+            /**
+             * Format: int64
+             * @description So many bytes.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description In so many pieces that lie together there.
+             */
+            runs: number;
+            /** @description The tier; missing if the device is none of Sterna's. */
+            tier?: string | null;
         };
         /**
          * @description Which bound a datastore is over.
@@ -4066,6 +4546,11 @@ export interface components {
              */
             size: number;
         };
+        /** @description Has a VM's memory go out. */
+        SleepVm: {
+            /** @description Also what its wakes need at once. */
+            all?: boolean;
+        };
         /** @description How fast a datastore fills up. */
         SpaceTrend: {
             /**
@@ -4345,6 +4830,103 @@ export interface components {
             strength: components["schemas"]["RuleStrength"];
             /** @description What it asks. */
             wish: components["schemas"]["RuleWish"];
+        };
+        /** @description A file or device that the kernel swaps to on Sterna's word. */
+        SwapTier: {
+            /**
+             * Format: double
+             * @description How long 64 KiB at a random place took when it was measured, in microseconds.
+             */
+            access_us: number;
+            /**
+             * Format: int64
+             * @description When it was added (seconds since 1970).
+             */
+            added: number;
+            /**
+             * Format: int64
+             * @description What it read in order when it was measured, in bytes per second.
+             */
+            bytes_per_s: number;
+            /** @description The datastore on which its file is; missing for a device. */
+            datastore?: string | null;
+            /** @description Its name. */
+            name: string;
+            /** @description The file or device. */
+            path: string;
+            /**
+             * Format: int32
+             * @description The kernel fills tiers of the highest priority first; missing if the kernel does not
+             *     swap to it.
+             */
+            priority?: number | null;
+            /**
+             * Format: int64
+             * @description How large it is, in bytes.
+             */
+            size: number;
+            /**
+             * Format: int64
+             * @description How much of it is in use, in bytes.
+             */
+            used: number;
+        };
+        /** @description A swap tier, and what its device does. */
+        SwapTierTop: {
+            /**
+             * @description The device whose figures follow, by the kernel's name; missing if the kernel counts nothing
+             *     of it.
+             */
+            device?: string | null;
+            /** @description Whether the kernel swaps to it. */
+            in_use: boolean;
+            /**
+             * Format: double
+             * @description How long they took, added up, in seconds.
+             */
+            read_s?: number | null;
+            /**
+             * Format: double
+             * @description The mean time of a read, in microseconds; missing if there was none.
+             */
+            read_us?: number | null;
+            /**
+             * Format: int64
+             * @description Reads of the device since the host was started.
+             */
+            reads?: number | null;
+            /**
+             * Format: double
+             * @description Reads per second.
+             */
+            reads_per_s?: number | null;
+            /**
+             * Format: int64
+             * @description How large it is, in bytes.
+             */
+            size: number;
+            /** @description The tier. */
+            tier: string;
+            /**
+             * Format: int64
+             * @description How much of it is in use, in bytes.
+             */
+            used: number;
+            /**
+             * @description Whether the tier is that whole device. If not, it is a file, and the figures are those of
+             *     all that is on the device of its file system.
+             */
+            whole_device: boolean;
+            /**
+             * Format: int64
+             * @description Writes of the device since the host was started.
+             */
+            writes?: number | null;
+            /**
+             * Format: double
+             * @description Writes per second.
+             */
+            writes_per_s?: number | null;
         };
         /** @description A task of the daemon. */
         Task: {
@@ -4714,6 +5296,32 @@ export interface components {
             /** @description Its state. */
             state: components["schemas"]["VmState"];
         };
+        /** @description A VM's balloon. */
+        VmBalloon: {
+            /**
+             * Format: int64
+             * @description What the guest's programs could have without swapping, in bytes; missing while the guest
+             *     does not say.
+             */
+            guest_available?: number | null;
+            /**
+             * Format: int64
+             * @description What it has, in bytes.
+             */
+            has: number;
+            /**
+             * Format: int64
+             * @description What it may take at most, in bytes.
+             */
+            max: number;
+            /** @description Whether the guest gives back pages that nobody uses; missing if that is not known. */
+            reports_free?: boolean | null;
+            /**
+             * Format: int64
+             * @description What Sterna has asked it to take, in bytes.
+             */
+            taken: number;
+        };
         /** @description A disk of a VM. */
         VmDisk: {
             /**
@@ -4770,6 +5378,120 @@ export interface components {
              */
             window_s: number;
         };
+        /** @description The memory of a VM. */
+        VmMemory: {
+            /**
+             * Format: double
+             * @description The part of it that its guest uses, from 0 to 1, when that was looked at last.
+             */
+            active?: number | null;
+            /**
+             * Format: int64
+             * @description Since when it sleeps (seconds since 1970).
+             */
+            asleep_since?: number | null;
+            balloon?: components["schemas"]["VmBalloon"] | null;
+            /**
+             * Format: int64
+             * @description What it is entitled to, in bytes, when that was looked at last.
+             */
+            entitled?: number | null;
+            last_wake?: components["schemas"]["WakeReport"] | null;
+            /**
+             * Format: int64
+             * @description How much is out, in bytes.
+             */
+            out?: number | null;
+            /** @description Where that is. */
+            out_on: components["schemas"]["OutOnTier"][];
+            /** @description Why nothing is known of its memory, if nothing is. */
+            problem?: string | null;
+            /**
+             * Format: int64
+             * @description How much of that is in memory and in use, in bytes.
+             */
+            resident?: number | null;
+            /**
+             * Format: int64
+             * @description How much memory it has, in bytes.
+             */
+            size?: number | null;
+            /** @description What it does. */
+            state: components["schemas"]["VmMemoryState"];
+            /** @description What it is promised and held to. */
+            terms: components["schemas"]["MemoryTerms"];
+            /** @description The VM. */
+            vm: string;
+            /**
+             * Format: double
+             * @description How long it would take until all is back, in seconds.
+             */
+            wake_all_s?: number | null;
+            /**
+             * Format: double
+             * @description How long it would take until what a wake needs at once is back, in seconds.
+             */
+            wake_hot_s?: number | null;
+            /**
+             * @description From when to when all would be back in nine of ten cases, in seconds, by what the last wakes
+             *     of all VMs took.
+             */
+            wake_range_s?: number[] | null;
+            /**
+             * Format: int64
+             * @description How many wakes Sterna knows, and predicts from: four at most.
+             */
+            wakes_known: number;
+            work?: components["schemas"]["MemoryWork"] | null;
+        };
+        /**
+         * @description What a VM does with its memory.
+         * @enum {string}
+         */
+        VmMemoryState: "awake" | "falling-asleep" | "asleep" | "waking";
+        /** @description The memory of a VM, as the kernel counts it. */
+        VmMemoryTop: {
+            /**
+             * Format: int64
+             * @description What its balloon has, in bytes, if that was looked at lately.
+             */
+            balloon?: number | null;
+            /**
+             * Format: int64
+             * @description What it is entitled to, in bytes, if that was looked at lately.
+             */
+            entitled?: number | null;
+            /**
+             * Format: int64
+             * @description How often its process had to wait for a page to be read since it was started. Under KVM not
+             *     all waits of the guest are among these.
+             */
+            faults?: number | null;
+            /**
+             * Format: double
+             * @description The same, per second.
+             */
+            faults_per_s?: number | null;
+            /**
+             * Format: int64
+             * @description How much of its process is on swap, in bytes.
+             */
+            out?: number | null;
+            /**
+             * Format: int64
+             * @description What its process has in memory, QEMU's own memory too, in bytes.
+             */
+            resident?: number | null;
+            /**
+             * Format: int64
+             * @description How much memory it has, in bytes.
+             */
+            size?: number | null;
+            /** @description What it does. */
+            state: components["schemas"]["VmMemoryState"];
+            /** @description The VM. */
+            vm: string;
+        };
         /** @description The names of a VM and of its disks, as Sterna last saw it. */
         VmNames: {
             /** @description The names of its disks' devices; none if Sterna has not seen it yet. */
@@ -4782,6 +5504,53 @@ export interface components {
          * @enum {string}
          */
         VmState: "running" | "paused" | "off" | "unreachable";
+        /** @description How a wake went. */
+        WakeReport: {
+            /**
+             * Format: double
+             * @description How long it took until all was back, in seconds.
+             */
+            all_s?: number | null;
+            /**
+             * Format: int64
+             * @description When it ended (seconds since 1970).
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description So many bytes came back.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description So many bytes could not be read.
+             */
+            failed: number;
+            /**
+             * Format: double
+             * @description How long the guest was held, in milliseconds.
+             */
+            held_ms: number;
+            /**
+             * Format: double
+             * @description How long it took until what was needed at once was back, in seconds.
+             */
+            hot_s?: number | null;
+            /**
+             * Format: double
+             * @description How long that was predicted to take, in seconds.
+             */
+            predicted_s?: number | null;
+        };
+        /** @description Brings a VM's memory back. */
+        WakeVm: {
+            /**
+             * Format: int64
+             * @description How long the guest may be held at the beginning, in milliseconds; 0 for not at all.
+             *     Without it Sterna decides, up to 2 s.
+             */
+            hold_ms?: number | null;
+        };
         /** @description Something that somebody should look at. */
         Warning: {
             /** @description What it is about: `disk web1`, `datastore fast`, `migration 4`. */
@@ -6213,6 +6982,240 @@ export interface operations {
             };
         };
     };
+    show_host_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostMemory"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    change_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeMemory"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemorySettings"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    show_vm_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The VM's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VmMemory"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    change_memory_terms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The VM's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeMemoryTerms"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VmMemory"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    explain_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The VM's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryExplanation"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sleep_vm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The VM's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SleepVm"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VmMemory"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    wake_vm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The VM's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WakeVm"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VmMemory"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     metrics: {
         parameters: {
             query?: never;
@@ -7570,6 +8573,100 @@ export interface operations {
             };
         };
     };
+    list_swap_tiers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwapTier"][];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    add_swap_tier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddSwapTier"];
+            };
+        };
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwapTier"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    remove_swap_tier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tier's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwapTier"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     list_tasks: {
         parameters: {
             query?: never;
@@ -7663,6 +8760,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Top"];
+                };
+            };
+            /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    memory_top: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sterna has carried out the request; this is the answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryTop"];
                 };
             };
             /** @description The request was refused, or has failed: `message` says what happened, `hint` what to do next. */

@@ -35,11 +35,14 @@ export type Hello = Schemas["Hello"];
 export type BindingLimit = Schemas["BindingLimit"];
 export type HurtDisk = Schemas["HurtDisk"];
 export type Host = Schemas["Host"];
+export type HostMemory = Schemas["HostMemory"];
 export type JudgedDatastore = Schemas["JudgedDatastore"];
 /** How one promise was kept in one hour. */
 export type KeptHour = Schemas["KeptHour"];
 export type KeptClass = Schemas["KeptClass"];
 export type Load = Schemas["Load"];
+/** What the kernel counts of memory. */
+export type MemoryTop = Schemas["MemoryTop"];
 export type Migration = Schemas["Migration"];
 export type Plan = Schemas["Plan"];
 export type PlannedMove = Schemas["PlannedMove"];
@@ -62,6 +65,7 @@ export type Transfer = Schemas["Transfer"];
 export type UsualDisk = Schemas["UsualDisk"];
 export type UsualTime = Schemas["UsualTime"];
 export type Vm = Schemas["Vm"];
+export type VmMemory = Schemas["VmMemory"];
 export type VmDisk = Schemas["VmDisk"];
 export type Warning = Schemas["Warning"];
 

@@ -17,6 +17,7 @@ export const PLACES = [
   { key: "m", screen: "moves", name: "Moves", to: "#/moves" },
   { key: "p", screen: "plans", name: "Plans", to: "#/plans" },
   { key: "h", screen: "hosts", name: "Hosts, VMs", to: "#/hosts" },
+  { key: "y", screen: "memory", name: "Memory", to: "#/memory" },
   { key: "l", screen: "levels", name: "Service levels", to: "#/levels" },
   { key: "w", screen: "whatif", name: "What if", to: "#/whatif" },
   { key: "e", screen: "events", name: "Events", to: "#/events" },

@@ -24,6 +24,7 @@ const WORDS = {
   moves: /under way/,
   plans: /Likely done by/,
   hosts: /should be elsewhere/,
+  memory: /the host has its reserve/,
   levels: /promise was kept|promises were missed/,
   whatif: /9 of 10 times/,
   events: /began to move disk db: guard keep 97%, to slow/,
@@ -51,7 +52,7 @@ for (const [name, hash] of Object.entries(SCREENS)) {
 test("an empty site says on each screen what to do", async () => {
   const empty = await new Mock({ empty: true }).start();
   const page = await open(browser, empty.url);
-  for (const [hash, words] of [["#/", "There are no disks yet"], ["#/disks", "There is no disk yet"], ["#/datastores", "There is no datastore yet"], ["#/moves", "Nothing moves"], ["#/plans", "There is no plan"], ["#/hosts", "There are no hosts yet"], ["#/events", "Nothing has happened yet"]]) {
+  for (const [hash, words] of [["#/", "There are no disks yet"], ["#/disks", "There is no disk yet"], ["#/datastores", "There is no datastore yet"], ["#/moves", "Nothing moves"], ["#/plans", "There is no plan"], ["#/hosts", "There are no hosts yet"], ["#/memory", "Sterna knows no VM"], ["#/events", "Nothing has happened yet"]]) {
     await page.goto(empty.url + hash);
     await page.waitForFunction((text) => document.querySelector("main")?.innerText.includes(text), words);
   }

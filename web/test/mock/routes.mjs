@@ -1,6 +1,7 @@
 // The routes that the page uses, for the story.
 import { clock } from "./clock.mjs";
 import { loadOf, load, timeline, together } from "./load.mjs";
+import * as memory from "./memory.mjs";
 import * as site from "./site.mjs";
 
 const GIB = 2 ** 30;
@@ -227,6 +228,10 @@ export function answer(world, method, path, query, body, command = null) {
     case "GET drs/_": return { body: name === "recommendations" ? site.drs().advice : site.transfers() };
     case "POST drs/_": return { body: [site.transfers()[1]] };
     case "GET drs/_/" + more: return { body: { goal: "cpu", recommended: null, vm: site.drs().status.vms[0], hosts: [{ host: "a", may: true, reason: "the VM is there" }, { host: "b", may: false, reason: "its disk db is being moved" }] } };
+    case "GET memory": return { body: memory.host(world) };
+    case "GET top/_": return { body: memory.top(world) };
+    case "POST memory/_/sleep":
+    case "POST memory/_/wake": return memory.change(world, name, more, command) ?? missing("vm");
     case "GET vms/_": {
       const vm = site.vms().find((one) => one.name === name);
       return vm ? { body: vm } : refuse(404, "not_found", `there is no VM ${name}`);

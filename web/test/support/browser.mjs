@@ -16,6 +16,7 @@ export const SCREENS = {
   moves: "#/moves",
   plans: "#/plans",
   hosts: "#/hosts?vm=web-1",
+  memory: "#/memory",
   levels: "#/levels?class=gold",
   whatif: "#/whatif?disk=web-7&to=fast",
   events: "#/events",
