@@ -50,6 +50,20 @@ impl Reply {
     }
 }
 
+/// What the API has at a path, if it answers, and has it.
+pub fn get(socket: &Path, path: &str) -> Option<Value> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(seconds(20))).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    // A daemon that was killed meanwhile has said nothing, or a part.
+    let whole = answer.windows(4).any(|four| four == b"\r\n\r\n");
+    let reply = whole.then(|| Reply::read(&answer))?;
+    serde_json::from_str(&reply.body).ok().filter(|_| reply.status == 200)
+}
+
 /// Asks for something on a connection of its own.
 #[track_caller]
 pub fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Reply {

@@ -11,8 +11,8 @@ use crate::wait::{seconds, until};
 const MOVE: Duration = seconds(180);
 /// How long a migration may take to do as it is told.
 const OBEDIENCE: Duration = seconds(30);
-/// How often the command line is asked: each time it is a process.
-const PERIOD: Duration = Duration::from_millis(20);
+/// How often the daemon is asked: its answer takes a few milliseconds of a processor.
+const PERIOD: Duration = Duration::from_millis(30);
 
 impl Daemon {
     /// Starts a migration that goes on by itself; gives its number.
@@ -71,9 +71,8 @@ impl Daemon {
         let deadline = Instant::now() + limit;
         loop {
             // No answer is no answer yet: the daemon may be on its way back.
-            let answer = self.sterna(&format!("migration show {id} --json"));
-            if answer.code == 0 {
-                last = answer.json();
+            if let Some(answer) = self.json_if_any(&format!("migration show {id}")) {
+                last = answer;
                 if last["state"] == state {
                     return last;
                 }

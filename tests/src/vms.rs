@@ -95,7 +95,9 @@ pub fn tell(monitor: &Path, command: &str) {
 /// The same of a command with arguments; gives what QEMU returns.
 #[track_caller]
 pub fn ask(monitor: &Path, command: &Value) -> Value {
-    let mut qemu = UnixStream::connect(monitor).expect("connect to QEMU");
+    // The socket has its name a moment before QEMU listens there.
+    let mut qemu =
+        until("QEMU to listen", seconds(10), || UnixStream::connect(monitor).ok());
     let answers = BufReader::new(qemu.try_clone().expect("clone a socket"));
     let commands = [json!({ "execute": "qmp_capabilities" }), command.clone()];
     for command in commands {

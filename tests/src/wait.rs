@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How often a condition is looked at.
-const PERIOD: Duration = Duration::from_millis(10);
+const PERIOD: Duration = Duration::from_millis(20);
 
 /// Looks until `condition` gives something, and gives that. Panics after
 /// `limit` and says what was waited for.

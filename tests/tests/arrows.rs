@@ -46,12 +46,13 @@ const ARROWS: [(&str, &[&str]); 19] = [
 ];
 
 /// The services above storage, and the daemon: each uses these, and all that these use.
-const SERVICES: [(&str, &[&str]); 6] = [
+const SERVICES: [(&str, &[&str]); 7] = [
     ("moves", &["storage"]),
     ("machines", &["moves", "qemu", "placement"]),
+    ("memory", &["machines"]),
     ("service-levels", &["moves"]),
     ("planner", &["machines", "service-levels"]),
-    ("server", &["planner", "dashboard"]),
+    ("server", &["planner", "memory", "dashboard"]),
     ("daemon", &["server", "engine"]),
 ];
 

@@ -1,5 +1,7 @@
 //! The commands do what they say, in words and in JSON.
 
+use serde_json::Value;
+
 use sterna_tests::images::{allocated, write_image};
 use sterna_tests::programs::sterna;
 use sterna_tests::wait::seconds;
@@ -190,6 +192,42 @@ fn everything_is_still_there_after_a_restart() {
     for field in ["id", "name", "size", "datastore", "image", "generation", "served"] {
         assert_eq!(before[field], after[field], "{field}");
     }
+}
+
+#[test]
+fn what_commands_print_as_json_is_the_apis_answer() {
+    let stage = Stage::new();
+    stage.disk_with_data("db", MIB, MIB);
+    let id = stage.daemon.migrate("db --to there");
+    stage.daemon.completed(id);
+    let names = |value: &Value| match value {
+        Value::Array(all) => all.iter().flat_map(names_of).collect(),
+        one => names_of(one),
+    };
+    let id = id.to_string();
+    for words in [
+        vec!["status"],
+        vec!["disk", "list"],
+        vec!["disk", "show", "db"],
+        vec!["datastore", "list"],
+        vec!["datastore", "show", "there"],
+        vec!["migration", "list"],
+        vec!["migration", "show", &id],
+    ] {
+        let line = words.join(" ");
+        let said = stage.daemon.sterna(&format!("{line} --json")).ok().json();
+        let asked = stage.daemon.json_if_any(&line).expect("the API's answer");
+        assert_eq!(names(&said), names(&asked), "{line}");
+        // What has ended changes no more.
+        if words[0] == "migration" {
+            assert_eq!(said, asked, "{line}");
+        }
+    }
+}
+
+/// The names of an object's fields.
+fn names_of(value: &Value) -> Vec<String> {
+    value.as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod killing;
 mod killing_parts;
 mod looking;
 mod meddling;
+mod memory;
 mod metrics;
 mod mounted_anew;
 mod mounts;

@@ -380,7 +380,7 @@ fn an_export_that_was_away_when_its_disk_had_left_it_is_free_later() {
     writes_and_reads(&stage.daemon.uri("web"));
     let away = stage.scratch.path("away");
     let leaves = |stage: &Stage| {
-        let id = stage.daemon.migrate("web --to here --rate 4M");
+        let id = stage.daemon.migrate("web --to here --rate 1M");
         stage.daemon.wait_for_bytes(id, MIB);
         // What is connected stays so.
         fs::rename(server.socket(), &away).expect("take the name of the socket away");

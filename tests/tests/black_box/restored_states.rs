@@ -119,7 +119,7 @@ fn an_old_image_that_was_restored_with_the_state_is_not_served() {
     for file in ["x.raw", "x.raw.sterna"] {
         fs::copy(images.join(file), stage.here.join(file)).expect("restore an image");
     }
-    copy(&backup, &stage.daemon.state().to_owned());
+    copy(&backup, stage.daemon.state());
     stage.daemon.restart();
     is_not_served(&stage, "x", "there has a newer image", "restore the newest");
     recover(&stage, id, "x");
@@ -209,7 +209,7 @@ fn an_old_image_that_could_not_be_put_away_is_not_served() {
         let file = format!("x.{end}");
         fs::copy(images.join(&file), stage.here.join(&file)).expect("bring it back");
     }
-    copy(&backup, &stage.daemon.state().to_owned());
+    copy(&backup, stage.daemon.state());
     stage.daemon.restart();
     is_not_served(&stage, "x", "there has a newer image", "restore the newest");
     stage.daemon.sterna("disk remove x --keep-image").ok();
@@ -238,7 +238,7 @@ fn an_old_image_is_not_served_although_the_place_of_the_newer_one_has_grown() {
     let larger = fs::File::options().write(true).open(far.file()).expect("open a file");
     larger.set_len(SIZE + 80 * MIB).expect("make it larger");
     far.restart();
-    copy(&backup, &stage.daemon.state().to_owned());
+    copy(&backup, stage.daemon.state());
     stage.daemon.restart();
     is_not_served(&stage, "x", "far has a newer image", "restore the newest");
 }
@@ -277,12 +277,12 @@ fn an_old_image_is_warned_of_when_the_datastore_of_the_newer_one_is_back() {
     }
     let away = stage.scratch.path("away");
     fs::rename(&stage.there, &away).expect("take the datastore away");
-    copy(&backup, &stage.daemon.state().to_owned());
+    copy(&backup, stage.daemon.state());
     stage.daemon.restart();
     reads(&stage, "x", 'A');
     let warned = || {
-        let all = stage.daemon.warnings("disk x").into_iter();
-        all.filter(|it| it.contains("has a newer image")).next()
+        let mut all = stage.daemon.warnings("disk x").into_iter();
+        all.find(|it| it.contains("has a newer image"))
     };
     assert_eq!(warned(), None);
 

@@ -16,8 +16,8 @@ fn nothing_is_done_that_no_next_daemon_would_know_of() {
     run("cp", ["-a".as_ref(), state.as_os_str(), older.as_os_str()]);
     fs::rename(&state, &away).unwrap();
     let warned = || {
-        let about_it = stage.daemon.warnings("state").into_iter();
-        about_it.filter(|it| it.contains("removed, unmounted or replaced")).next_back()
+        let mut about_it = stage.daemon.warnings("state").into_iter();
+        about_it.rfind(|it| it.contains("removed, unmounted or replaced"))
     };
     for there in [None, Some(&older)] {
         if let Some(there) = there {

@@ -7,17 +7,20 @@ use sterna_tests::programs::sterna;
 use sterna_tests::vms::{Vm, write_guest};
 use sterna_tests::{Answer, MIB, Stage, programs};
 
+use crate::memory;
+
 /// The longest name there is.
 const NAME_MAX: usize = 63;
 const WIDTH: usize = 80;
 
 /// Commands that are not run here: they run on, take minutes, or ask no daemon. Their help
 /// fits, too (a unit test), and tests of their own look at what they print.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 16] = [
     "serve",
     "lab qos",
     "lab nas250",
     "lab svmotion",
+    "lab overcommit",
     "sim run",
     "bench dvdstore",
     "completion",
@@ -75,6 +78,7 @@ class add @oltp @log
 class remove-disk @oltp @log
 class set @oltp --shares 500
 top --count 1 --by class
+top --count 1 --by vm
 class list
 class show @oltp
 policy limit @oltp 200M --schedule 22:00-06:00
@@ -134,6 +138,19 @@ vm list
 vm show @web
 vm move @web vda --to @slow
 datastore images @slow
+memory sleep @web
+swap list
+swap add @flash --on @fast --size 64M
+swap list
+memory sleep @web --all
+memory show
+memory show @web
+memory explain @web
+memory set @web --reservation 64M --limit 1G --shares 2000 --wake-within 3s
+memory auto
+memory auto partial --reserve 1G
+memory wake @web --hold 0s
+swap remove @flash
 host assign @one @web
 host list
 host show @one
@@ -206,6 +223,7 @@ fn commands(of: &str) -> Vec<String> {
 #[test]
 fn no_line_is_wider_than_80_columns_however_long_the_names_are() {
     let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let _turn = memory::turn();
     let (fast, slow) = (stage.scratch.dir("fast"), stage.scratch.dir("slow"));
     let image = fast.join("image.raw");
     write_guest(&image, 16 * MIB, MIB);

@@ -5,7 +5,7 @@
 
 use super::markdown::{lines, pages, without_code};
 
-const CLEAN: [&str; 61] = [
+const CLEAN: [&str; 62] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -46,6 +46,7 @@ const CLEAN: [&str; 61] = [
     "docs/manual/index.md",
     "docs/manual/lab.md",
     "docs/manual/lab-nas250.md",
+    "docs/manual/lab-overcommit.md",
     "docs/manual/lab-qos.md",
     "docs/manual/lab-svmotion.md",
     "docs/manual/man.md",

@@ -60,6 +60,20 @@ pub(super) fn spoken_of() -> BTreeSet<String> {
     rules.into_iter().chain(metrics_in(&expressions(&dashboard()).join("\n"))).collect()
 }
 
+/// Those of these metrics that the manual does not have.
+pub(crate) fn not_explained(names: &BTreeSet<String>) -> Vec<&String> {
+    let manual = read("docs/manual/metrics.md");
+    // A histogram is named once there, by its buckets.
+    let is_named = |name: &String| {
+        let stem = name.strip_suffix("_count").or_else(|| name.strip_suffix("_sum"));
+        let histogram = stem.map(|stem| format!("`{stem}_bucket"));
+        let summary = stem.map(|stem| format!("`{stem}_sum`, `_count"));
+        manual.contains(&format!("`{name}"))
+            || [histogram, summary].iter().flatten().any(|it| manual.contains(it))
+    };
+    names.iter().filter(|name| !is_named(name)).collect()
+}
+
 #[test]
 fn prometheus_takes_the_alerts_and_each_fires_where_it_has_to() {
     if !programs::have(&["promtool"]) {

@@ -5,6 +5,10 @@
 //! disks go to another datastore and back. At the end every order that was acknowledged
 //! must be there, and neither the guest's kernel nor its file systems nor PostgreSQL may
 //! have anything to say.
+//!
+//! These tests take turns, and are the longest: `scripts/test` begins with them.
+
+mod svmotion;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
