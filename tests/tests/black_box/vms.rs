@@ -43,11 +43,16 @@ fn add(stage: &Stage, name: &str, vm: &Vm) {
     stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
 }
 
-/// Starts a move that goes on by itself; gives its number.
+/// Starts a move that goes on by itself; gives its number. While others have libvirt start VMs,
+/// it may be late with an answer: the move is refused then, and begins once libvirt has time.
 #[track_caller]
 pub(crate) fn moving(stage: &Stage, line: &str) -> u64 {
-    let started = stage.daemon.json(&format!("vm move {line} --detach"));
-    started["id"].as_u64().expect("a number")
+    let line = format!("vm move {line} --detach --json");
+    let answer = until("libvirt to answer", seconds(30), || {
+        let answer = stage.daemon.sterna(&line);
+        (!answer.stderr.contains("libvirt does not answer")).then_some(answer)
+    });
+    answer.ok().json()["id"].as_u64().expect("a number")
 }
 
 pub(crate) fn disk(stage: &Stage) -> Value {

@@ -2,7 +2,9 @@
 //!
 //! A disk pays a seek and part of a revolution, then moves bytes at the rate of its
 //! media; what follows the operation before it pays for the bytes alone. Flash pays
-//! the same access every time.
+//! the same access every time, but gets at several places at a time: a channel is busy
+//! from the beginning of an operation to its end, and the bytes of one after the other
+//! pass at the rate of the media.
 
 use crate::Nanos;
 
@@ -31,6 +33,8 @@ pub enum Device {
     Flash {
         /// The mean time to get at random bytes, read or write.
         access: Nanos,
+        /// Operations at a time, above zero.
+        channels: u32,
         /// Bytes per second in and out, above zero.
         media: u64,
     },
@@ -44,7 +48,22 @@ impl Device {
         }
     }
 
-    /// The mean of a random operation on so many bytes.
+    /// Operations that it does at a time.
+    pub fn channels(&self) -> u32 {
+        match self {
+            Device::Disk { .. } => 1,
+            Device::Flash { channels, .. } => (*channels).max(1),
+        }
+    }
+
+    /// What a random operation on so many bytes takes of its time, in the mean, if it always has
+    /// as many at a time as it can do.
+    pub fn mean_random_busy(&self, bytes: u64) -> Nanos {
+        let access = self.mean_random(0).0 / u64::from(self.channels());
+        Nanos(access).plus(self.transfer(bytes))
+    }
+
+    /// The mean of a random operation on so many bytes, alone.
     pub fn mean_random(&self, bytes: u64) -> Nanos {
         let access = match self {
             Device::Disk { seek, revolution, .. } => seek.0 + revolution.0 / 2,
@@ -58,11 +77,18 @@ impl Device {
         span(bytes, self.media())
     }
 
-    /// How long an operation on so many bytes takes. `gap` are the bytes that turn
-    /// by before its place, if it follows the operation before it.
-    pub(super) fn service(&self, bytes: u64, gap: Option<u64>, dice: &mut Dice) -> Nanos {
+    /// How long an operation on so many bytes takes to get at them, and then to move them. `gap`
+    /// are the bytes that turn by before its place, if it follows the operation before it.
+    pub(super) fn service(
+        &self,
+        bytes: u64,
+        gap: Option<u64>,
+        dice: &mut Dice,
+    ) -> (Nanos, Nanos) {
         let access = match (self, gap) {
-            (Device::Disk { .. }, Some(gap)) => return self.transfer(gap + bytes),
+            (Device::Disk { .. }, Some(gap)) => {
+                return (Nanos(0), self.transfer(gap + bytes));
+            }
             (Device::Disk { seek, revolution, .. }, None) => {
                 seek.0 as f64 * dice.between(SEEK_SPREAD.0, SEEK_SPREAD.1)
                     + dice.between(0.0, revolution.0 as f64)
@@ -71,7 +97,7 @@ impl Device {
                 access.0 as f64 * dice.between(ACCESS_SPREAD.0, ACCESS_SPREAD.1)
             }
         };
-        Nanos(access as u64).plus(self.transfer(bytes))
+        (Nanos(access as u64), self.transfer(bytes))
     }
 }
 

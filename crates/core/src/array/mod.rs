@@ -293,13 +293,19 @@ impl Array {
     }
 
     fn start(&mut self, spindle: usize) {
-        let pressed = self.dirty.is_pressed();
-        let begun = self.spindles[spindle].begin(self.now, self.model.ageing, pressed);
-        let Some((operation, gap)) = begun else { return };
-        let model = self.model.device.service(operation.bytes, gap, &mut self.dice);
-        let takes = Nanos((model.0 as f64 * self.slower) as u64);
-        self.spindles[spindle].busy = self.spindles[spindle].busy.plus(takes);
-        self.at(self.now.plus(takes), Event::Served(spindle));
+        let (pressed, device) = (self.dirty.is_pressed(), self.model.device);
+        let (ageing, channels) = (self.model.ageing, device.channels());
+        let slower = self.slower;
+        let slowed = |model: Nanos| Nanos((model.0 as f64 * slower) as u64);
+        while let Some((operation, gap)) =
+            self.spindles[spindle].begin(self.now, ageing, pressed, channels)
+        {
+            let (access, transfer) =
+                device.service(operation.bytes, gap, &mut self.dice);
+            let ends =
+                self.spindles[spindle].ends(self.now, slowed(access), slowed(transfer));
+            self.at(ends, Event::Served(spindle));
+        }
     }
 
     /// When so many bytes, from now on, have passed the link.

@@ -94,6 +94,6 @@ impl Model {
 
     /// Random reads of so many bytes per second, at most: all spindles busy, no hit.
     pub fn random_read_peak(&self, bytes: u64) -> f64 {
-        f64::from(self.spindles()) / self.device.mean_random(bytes).as_secs_f64()
+        f64::from(self.spindles()) / self.device.mean_random_busy(bytes).as_secs_f64()
     }
 }

@@ -1,10 +1,13 @@
-//! A spindle: its queue, and what it does next.
+//! A spindle (or flash device): its queue, and what it does next.
 //!
 //! It serves what follows its last operation first, so that a stream runs at the
 //! rate of the media, unless its oldest request has waited longer than the ageing
 //! bound. So random reads break streams, which is why a copy slows down under load.
 //! Destaging waits until no read is there, unless the write cache is pressed for room:
 //! then the two take turns by age. It is never idle while something waits.
+//!
+//! A disk does one operation at a time. Flash does as many as it has channels; their bytes pass
+//! one after the other, in the order in which the operations began.
 
 use std::collections::VecDeque;
 
@@ -51,8 +54,11 @@ pub(super) struct Spindle {
     /// In the order of their coming.
     prompt: VecDeque<Operation>,
     destaging: VecDeque<Operation>,
-    current: Option<Operation>,
-    /// How long it has worked, up to the end of the current operation.
+    /// Under way, in the order in which they end.
+    current: VecDeque<Operation>,
+    /// When the last of them ends.
+    ends: Nanos,
+    /// How long it has worked, up to then.
     pub(super) busy: Nanos,
 }
 
@@ -66,23 +72,33 @@ impl Spindle {
 
     /// Operations that have not ended.
     pub(super) fn load(&self) -> usize {
-        self.prompt.len() + self.destaging.len() + usize::from(self.current.is_some())
+        self.prompt.len() + self.destaging.len() + self.current.len()
     }
 
-    /// What was under way; it has ended.
+    /// The first of those under way; it has ended.
     pub(super) fn end(&mut self) -> Option<Operation> {
-        self.current.take()
+        self.current.pop_front()
+    }
+
+    /// When the operation ends that has just begun, given what it takes to get at its bytes and
+    /// to move them.
+    pub(super) fn ends(&mut self, now: Nanos, access: Nanos, transfer: Nanos) -> Nanos {
+        let before = self.ends.max(now);
+        self.ends = now.plus(access).max(before).plus(transfer);
+        self.busy = self.busy.plus(self.ends.since(before));
+        self.ends
     }
 
     /// The operation to do next, and the bytes that turn by before it if it follows
-    /// the last one. Nothing if one is under way or none waits.
+    /// the last one. Nothing if all of its channels are busy, or none waits.
     pub(super) fn begin(
         &mut self,
         now: Nanos,
         ageing: Nanos,
         pressed: bool,
+        channels: u32,
     ) -> Option<(Operation, Option<u64>)> {
-        if self.current.is_some() {
+        if self.current.len() >= channels as usize {
             return None;
         }
         let since = |queue: &VecDeque<Operation>| queue.front().map(|first| first.since);
@@ -105,7 +121,7 @@ impl Spindle {
         let operation = queue.remove(at)?;
         let gap = gap(head, &operation);
         self.head = Some((operation.lun, operation.position + operation.bytes));
-        self.current = Some(operation);
+        self.current.push_back(operation);
         Some((operation, gap))
     }
 }
@@ -131,7 +147,7 @@ mod tests {
         let mut order = Vec::new();
         let mut now = Nanos::from_millis(10);
         while let Some((operation, _)) =
-            spindle.begin(now, Nanos::from_millis(ageing), false)
+            spindle.begin(now, Nanos::from_millis(ageing), false, 1)
         {
             if let Purpose::Request(token) | Purpose::Destage(token) = operation.purpose {
                 order.push(token);
@@ -168,7 +184,23 @@ mod tests {
         assert_eq!(served(&mut spindle, 100), [1, 3, 5, 2, 4, 9]);
         let mut spindle = two_streams();
         spindle.push(destage(9));
-        let begun = spindle.begin(Nanos::from_millis(10), Nanos::MAX, true);
+        let begun = spindle.begin(Nanos::from_millis(10), Nanos::MAX, true, 1);
         assert_eq!(begun.unwrap().0.purpose, Purpose::Destage(9));
+    }
+
+    #[test]
+    fn flash_gets_at_several_places_at_a_time_and_moves_their_bytes_in_turn() {
+        let mut spindle = two_streams();
+        let us = Nanos::from_micros;
+        let ends: Vec<Nanos> = std::iter::from_fn(|| {
+            spindle.begin(us(0), Nanos::MAX, false, 3)?;
+            Some(spindle.ends(us(0), us(200), us(50)))
+        })
+        .collect();
+        assert_eq!(ends, [us(250), us(300), us(350)]);
+        assert_eq!((spindle.busy, spindle.load()), (us(350), 5));
+        spindle.end();
+        assert!(spindle.begin(us(250), Nanos::MAX, false, 3).is_some());
+        assert_eq!(spindle.ends(us(250), us(200), us(50)), us(500));
     }
 }

@@ -29,6 +29,9 @@ const CACHE_MAX: Bytes = Bytes(64 << 30);
 /// The furthest prefetch, in elements of 64 KiB.
 const PREFETCH_MAX: u32 = 1024;
 
+/// Channels of a flash device at most.
+const CHANNELS_MAX: u32 = 256;
+
 /// Kinds of groups at most.
 const GROUPS_MAX: usize = 16;
 
@@ -91,12 +94,13 @@ impl fmt::Display for ParseModelError {
 
 impl std::error::Error for ParseModelError {}
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "spindles",
     "raid",
     "seek",
     "revolution",
     "access",
+    "channels",
     "media",
     "ageing",
     "prefetch",
@@ -153,10 +157,14 @@ impl Model {
             ("seek", Device::Disk { seek, .. }) => *seek = time()?,
             ("revolution", Device::Disk { revolution, .. }) => *revolution = time()?,
             ("access", Device::Flash { access, .. }) => *access = time()?,
+            ("channels", Device::Flash { channels, .. }) => {
+                let expected = "a number of operations at a time from 1 to 256";
+                *channels = number(value, 1, CHANNELS_MAX).ok_or_else(|| bad(expected))?;
+            }
             ("seek" | "revolution", Device::Flash { .. }) => {
                 return Err(self.foreign(key, "flash"));
             }
-            ("access", Device::Disk { .. }) => return Err(self.foreign(key, "disks")),
+            ("access" | "channels", Device::Disk { .. }) => return Err(self.foreign(key, "disks")),
             ("media", Device::Disk { media, .. } | Device::Flash { media, .. }) => {
                 *media = rate()?;
             }
@@ -221,8 +229,9 @@ impl Model {
                 all.push(("revolution", exact_span(revolution)));
                 all.push(("media", exact_bytes(media)));
             }
-            Device::Flash { access, media } => {
+            Device::Flash { access, channels, media } => {
                 all.push(("access", exact_span(access)));
+                all.push(("channels", channels.to_string()));
                 all.push(("media", exact_bytes(media)));
             }
         }

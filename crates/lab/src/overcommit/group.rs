@@ -1,8 +1,9 @@
 //! The control group in which QEMU runs: the kernel can be told to free memory of it alone.
 //!
 //! The kernel keeps a copy of what is out until somebody needs the room. The experiment needs it
-//! gone, or a wake would read nothing. It lowers the group's limit by as much as is out: what goes
-//! first is what was not used for longest, which is that copy. Everything else of QEMU's stays.
+//! gone, or a wake would read nothing. It lowers the group's limit by as much as is still there of
+//! it: what goes first is what was not used for longest, which is that copy. If the limit were
+//! lowered by more, QEMU's own memory would go out as well, and a wake would wait for that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,10 @@ const LEAST: u64 = 64 << 20;
 /// told to free memory.
 const STAYS: &str = "0";
 const GOES: &str = "100";
+
+/// The limit is lowered so often, at most, and not for less: the kernel counts by and by.
+const ROUNDS: u32 = 8;
+const ENOUGH: u64 = 1 << 20;
 
 /// No limit.
 const UNLIMITED: &str = "-1";
@@ -49,22 +54,45 @@ impl Group {
         &self.path
     }
 
-    /// Has the kernel free the copy of so many bytes that are out.
-    pub(super) fn free(&self, out: u64) -> anyhow::Result<()> {
-        let usage = fs::read_to_string(self.path.join("memory.usage_in_bytes"))?;
-        let usage: u64 = usage.trim().parse().context("the control group's usage")?;
+    /// Has the kernel free the copies of what is out.
+    pub(super) fn free(&self) -> anyhow::Result<()> {
         self.set("memory.swappiness", GOES)?;
-        // It fails if less can be freed than that; what could be is then free.
-        let limit = usage.saturating_sub(out).max(LEAST).to_string();
-        let _ = self.set("memory.limit_in_bytes", &limit);
+        for _ in 0..ROUNDS {
+            let copies = copies(&self.get("memory.stat")?);
+            if copies < ENOUGH {
+                break;
+            }
+            let usage: u64 = self.get("memory.usage_in_bytes")?.trim().parse()?;
+            let limit = usage.saturating_sub(copies).max(LEAST).to_string();
+            // It fails if less can be freed than that; what could be is then free.
+            let _ = self.set("memory.limit_in_bytes", &limit);
+        }
         self.set("memory.swappiness", STAYS)?;
         self.set("memory.limit_in_bytes", UNLIMITED)
+    }
+
+    fn get(&self, what: &str) -> anyhow::Result<String> {
+        let path = self.path.join(what);
+        fs::read_to_string(path)
+            .with_context(|| format!("cannot read {what} of a control group"))
     }
 
     fn set(&self, what: &str, to: &str) -> anyhow::Result<()> {
         fs::write(self.path.join(what), to)
             .with_context(|| format!("cannot set {what} of a control group"))
     }
+}
+
+/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what the
+/// kernel counts as a file's, and is neither that nor shared memory.
+fn copies(stat: &str) -> u64 {
+    let of = |wanted: &str| {
+        let lines = stat.lines().filter_map(|line| line.split_once(' '));
+        let mut found = lines.filter(|(name, _)| *name == wanted);
+        found.next().and_then(|(_, bytes)| bytes.trim().parse().ok()).unwrap_or(0u64)
+    };
+    let files = of("active_file") + of("inactive_file") + of("shmem");
+    of("cache").saturating_sub(files)
 }
 
 impl Drop for Group {
@@ -75,5 +103,18 @@ impl Drop for Group {
             }
             std::thread::sleep(AGAIN);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_swap_and_in_memory_is_no_file() {
+        let stat = "cache 900\nrss 70\nshmem 40\ninactive_anon 7\nactive_file 50\n\
+                    inactive_file 100\n";
+        assert_eq!(copies(stat), 710);
+        assert_eq!(copies("rss 7\n"), 0);
     }
 }

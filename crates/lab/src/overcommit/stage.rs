@@ -146,7 +146,7 @@ impl<'s> Stage<'s> {
             there as f64 >= ON_TIER * out as f64,
             "only {found} of {all} went to the tier {tier}: the host swaps elsewhere, too"
         );
-        self.group.free(out)?;
+        self.group.free()?;
         sleep(Duration::from_secs(IDLE)).await;
         Ok(client.vm_memory(VM).await?)
     }
