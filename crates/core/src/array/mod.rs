@@ -300,8 +300,7 @@ impl Array {
         while let Some((operation, gap)) =
             self.spindles[spindle].begin(self.now, ageing, pressed, channels)
         {
-            let (access, transfer) =
-                device.service(operation.bytes, gap, &mut self.dice);
+            let (access, transfer) = device.service(operation.bytes, gap, &mut self.dice);
             let ends =
                 self.spindles[spindle].ends(self.now, slowed(access), slowed(transfer));
             self.at(ends, Event::Served(spindle));

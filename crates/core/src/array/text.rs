@@ -159,12 +159,15 @@ impl Model {
             ("access", Device::Flash { access, .. }) => *access = time()?,
             ("channels", Device::Flash { channels, .. }) => {
                 let expected = "a number of operations at a time from 1 to 256";
-                *channels = number(value, 1, CHANNELS_MAX).ok_or_else(|| bad(expected))?;
+                *channels =
+                    number(value, 1, CHANNELS_MAX).ok_or_else(|| bad(expected))?;
             }
             ("seek" | "revolution", Device::Flash { .. }) => {
                 return Err(self.foreign(key, "flash"));
             }
-            ("access" | "channels", Device::Disk { .. }) => return Err(self.foreign(key, "disks")),
+            ("access" | "channels", Device::Disk { .. }) => {
+                return Err(self.foreign(key, "disks"));
+            }
             ("media", Device::Disk { media, .. } | Device::Flash { media, .. }) => {
                 *media = rate()?;
             }

@@ -22,9 +22,10 @@ const LEAST: u64 = 64 << 20;
 const STAYS: &str = "0";
 const GOES: &str = "100";
 
-/// The limit is lowered so often, at most, and not for less: the kernel counts by and by.
+/// The limit is lowered so often, at most, and not for less: the kernel's own tables of QEMU's
+/// memory count as well.
 const ROUNDS: u32 = 8;
-const ENOUGH: u64 = 1 << 20;
+const ENOUGH: u64 = 8 << 20;
 
 /// No limit.
 const UNLIMITED: &str = "-1";
@@ -58,11 +59,11 @@ impl Group {
     pub(super) fn free(&self) -> anyhow::Result<()> {
         self.set("memory.swappiness", GOES)?;
         for _ in 0..ROUNDS {
-            let copies = copies(&self.get("memory.stat")?);
+            let usage: u64 = self.get("memory.usage_in_bytes")?.trim().parse()?;
+            let copies = copies(usage, &self.get("memory.stat")?);
             if copies < ENOUGH {
                 break;
             }
-            let usage: u64 = self.get("memory.usage_in_bytes")?.trim().parse()?;
             let limit = usage.saturating_sub(copies).max(LEAST).to_string();
             // It fails if less can be freed than that; what could be is then free.
             let _ = self.set("memory.limit_in_bytes", &limit);
@@ -83,16 +84,15 @@ impl Group {
     }
 }
 
-/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what the
-/// kernel counts as a file's, and is neither that nor shared memory.
-fn copies(stat: &str) -> u64 {
+/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what is neither
+/// in use by a program nor a file's.
+fn copies(usage: u64, stat: &str) -> u64 {
     let of = |wanted: &str| {
         let lines = stat.lines().filter_map(|line| line.split_once(' '));
         let mut found = lines.filter(|(name, _)| *name == wanted);
         found.next().and_then(|(_, bytes)| bytes.trim().parse().ok()).unwrap_or(0u64)
     };
-    let files = of("active_file") + of("inactive_file") + of("shmem");
-    of("cache").saturating_sub(files)
+    usage.saturating_sub(of("rss") + of("cache"))
 }
 
 impl Drop for Group {
@@ -111,10 +111,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_on_swap_and_in_memory_is_no_file() {
-        let stat = "cache 900\nrss 70\nshmem 40\ninactive_anon 7\nactive_file 50\n\
-                    inactive_file 100\n";
-        assert_eq!(copies(stat), 710);
-        assert_eq!(copies("rss 7\n"), 0);
+    fn what_is_on_swap_and_in_memory_is_nobodys_and_no_file() {
+        let stat = "cache 90\nrss 70\nshmem 40\ninactive_anon 7\ntotal_rss 70\n";
+        assert_eq!((copies(1000, stat), copies(100, stat)), (840, 0));
     }
 }

@@ -10,7 +10,8 @@
 //! `virtual_report` makes its report. For real, `needs` looks at the host, `plan` has what is run,
 //! and `stage` the guest, in a control `group`; each `tier` is swap on an emulated array, and
 //! `swappiness` keeps the memory of others in place. `run` has the guest sleep and wake in each
-//! way, `outcome` says what follows of that, and `report` tells it.
+//! way, `outcome` says what follows of that, and `report` tells it; `swapping` compares what Sterna did with what
+//! the device can do.
 
 mod bars;
 mod group;
@@ -21,6 +22,7 @@ mod report;
 mod run;
 mod stage;
 mod swappiness;
+mod swapping;
 mod tier;
 mod virtual_report;
 mod virtual_run;

@@ -7,6 +7,16 @@ use sterna_sim::overcommit::Medium;
 use super::bars::{self, Kept, Wakes};
 use super::plan::Way;
 
+/// How memory went out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sleep {
+    pub(super) bytes: u64,
+    /// How long it took, in seconds.
+    pub(super) took_s: f64,
+    /// In so many pieces it lies on the device.
+    pub(super) runs: u64,
+}
+
 /// One wake.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
@@ -16,8 +26,8 @@ pub(super) struct Trial {
     pub(super) orders: Vec<f64>,
     /// Bytes that were out when the customers came.
     pub(super) out: u64,
-    /// Whether the guest slept until then.
-    pub(super) slept: bool,
+    /// How it went out, if it slept until then.
+    pub(super) sleep: Option<Sleep>,
     /// What Sterna says of the wake.
     pub(super) wake: Option<WakeReport>,
 }
@@ -116,7 +126,7 @@ pub(super) mod tests {
             way,
             orders: vec![orders; 120],
             out: 900 << 20,
-            slept: true,
+            sleep: Some(Sleep { bytes: 900 << 20, took_s: 10.0, runs: 450 }),
             wake: None,
         };
         Outcome {

@@ -11,6 +11,7 @@ use sterna_sim::overcommit::Medium;
 use super::bars::{EARLY, FIRST, FLASH, above_from, mean_of, percent};
 use super::outcome::Outcome;
 use super::plan::{MEMORY, Plan, STORE, Way};
+use super::swapping;
 use crate::machine;
 
 const ABOUT: &str = "The memory of an idle guest with a PostgreSQL database is out on an emulated \
@@ -21,7 +22,7 @@ const HEAD: [&str; 9] =
     ["MEDIUM", "WAY", "OUT", "10 s", "30 s", "ALL", "88 % FROM", "HELD", "ALL BACK"];
 
 /// The ways, in the order in which they are told.
-const WAYS: [Way; 3] = [Way::Alone, Way::Beside, Way::Held];
+pub(super) const WAYS: [Way; 3] = [Way::Alone, Way::Beside, Way::Held];
 
 /// Tells the experiment.
 pub(super) fn report(
@@ -39,7 +40,7 @@ pub(super) fn report(
         verdicts,
         charts: outcome.bases.iter().map(|base| chart(outcome, base.medium)).collect(),
         events: Vec::new(),
-        sheets: vec![wakes(outcome), tiers(outcome)],
+        sheets: vec![wakes(outcome), swapping::sheet(outcome), tiers(outcome)],
         facts: vec![
             facts(plan),
             Facts { title: "Machine".into(), pairs: machine::facts() },
@@ -57,7 +58,7 @@ pub(super) fn words(outcome: &Outcome, output: Output) -> String {
     for row in rows(outcome) {
         table.row(row.map(Into::into).into());
     }
-    output.table(&table) + "\n"
+    output.table(&table) + "\n" + &swapping::words(outcome, output)
 }
 
 fn rows(outcome: &Outcome) -> Vec<[String; 9]> {
@@ -78,7 +79,7 @@ fn row(outcome: &Outcome, medium: Medium, way: Way) -> Option<[String; 9]> {
     let seconds = |value: Option<f64>, digits: usize| {
         value.map_or(UNKNOWN.to_owned(), |value| format!("{value:.digits$} s"))
     };
-    let woke = trials.iter().any(|trial| !trial.slept);
+    let woke = trials.iter().any(|trial| trial.sleep.is_none());
     Some([
         medium.to_string(),
         // It was not asleep any more when its customers came.
@@ -161,7 +162,7 @@ mod tests {
         let row = &rows(&outcome)[1];
         assert_eq!(row[..6], ["SATA", "held", "900 MiB", "95 %", "95 %", "95 %"]);
         assert_eq!(row[6..], ["0 s", "-", "-"]);
-        outcome.trials[2].slept = false;
+        outcome.trials[2].sleep = None;
         assert_eq!(rows(&outcome)[1][1], "held *");
     }
 

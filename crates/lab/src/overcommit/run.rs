@@ -12,7 +12,7 @@ use sterna_sim::overcommit::Medium;
 use tokio::time::{Instant, interval};
 
 use super::bars;
-use super::outcome::{Base, Outcome, Trial};
+use super::outcome::{Base, Outcome, Sleep, Trial};
 use super::plan::{LEARN, Plan, WARM_UP, Way};
 use super::stage::{Stage, VM};
 use super::tier::{Tier, name as tier_name};
@@ -96,7 +96,7 @@ impl<'s> Run<'s> {
     async fn alone(&mut self, medium: Medium) -> anyhow::Result<()> {
         self.phase(&format!("{medium}, {}: the guest sleeps", Way::Alone));
         let customers = self.gather().await?;
-        let memory = self.stage.sleep(&tier_name(medium)).await?;
+        let asleep = self.stage.sleep(&tier_name(medium)).await?;
         self.stage.forgotten().await?;
         self.stage.go_on().await?;
         self.phase(&format!("{medium}, {}: customers come", Way::Alone));
@@ -105,7 +105,7 @@ impl<'s> Run<'s> {
         self.stage.known().await?;
         self.site.client().wake_vm(VM, &WakeVm::default()).await?;
         let orders = self.leave(customers, self.plan.seconds).await?;
-        self.keep(medium, Way::Alone, &memory, orders);
+        self.keep(medium, Way::Alone, asleep, orders);
         self.woke().await?;
         Ok(())
     }
@@ -114,7 +114,7 @@ impl<'s> Run<'s> {
     async fn wake(&mut self, medium: Medium, way: Way) -> anyhow::Result<()> {
         self.phase(&format!("{medium}, {way}: the guest sleeps"));
         let customers = self.gather().await?;
-        let memory = self.stage.sleep(&tier_name(medium)).await?;
+        let asleep = self.stage.sleep(&tier_name(medium)).await?;
         self.phase(&format!("{medium}, {way}: customers come"));
         self.stage.go_on().await?;
         if way == Way::Beside {
@@ -122,7 +122,7 @@ impl<'s> Run<'s> {
         }
         let customers = self.watch(customers, self.plan.seconds).await?;
         let orders = self.leave(customers, self.plan.seconds).await?;
-        self.keep(medium, way, &memory, orders);
+        self.keep(medium, way, asleep, orders);
         let woke = self.woke().await?;
         if let Some(trial) = self.outcome.trials.last_mut() {
             trial.wake = woke.last_wake;
@@ -130,16 +130,22 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    fn keep(&mut self, medium: Medium, way: Way, memory: &VmMemory, orders: Vec<f64>) {
+    fn keep(
+        &mut self,
+        medium: Medium,
+        way: Way,
+        (memory, sleep): (VmMemory, Sleep),
+        orders: Vec<f64>,
+    ) {
         // What is known by now is told: the rest takes a while, and may fail.
         let of = |until: usize| bars::mean_of(&orders[..until.min(orders.len())]);
         let (first, early, all) = (of(bars::FIRST), of(bars::EARLY), of(orders.len()));
         let told =
             format!("{first:.1} in the first 10 s, {early:.1} in 30 s, {all:.1} in all");
         self.screen.say(&format!("{medium}, {way}: orders/s {told}"));
-        let slept = memory.state == VmMemoryState::Asleep;
+        let sleep = (memory.state == VmMemoryState::Asleep).then_some(sleep);
         let out = memory.out.unwrap_or_default();
-        let trial = Trial { medium, way, orders, out, slept, wake: None };
+        let trial = Trial { medium, way, orders, out, sleep, wake: None };
         self.outcome.trials.push(trial);
     }
 

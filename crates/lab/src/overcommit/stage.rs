@@ -17,6 +17,7 @@ use sterna_workload::dvdstore::{
 use tokio::time::{Instant, sleep};
 
 use super::group::Group;
+use super::outcome::Sleep;
 use super::plan::{IDLE, MEMORY_TEXT, STORE};
 use super::swappiness::Swappiness;
 use crate::guest::Link;
@@ -131,14 +132,20 @@ impl<'s> Stage<'s> {
 
     /// All of the guest's memory goes out to a tier, and the kernel's copy with it. The guest
     /// stands still until its customers come: the timers of an idle guest touch enough for Sterna
-    /// to wake it. Gives what is out.
-    pub(super) async fn sleep(&mut self, tier: &str) -> anyhow::Result<VmMemory> {
+    /// to wake it. Gives what is out then, and how it went out.
+    pub(super) async fn sleep(
+        &mut self,
+        tier: &str,
+    ) -> anyhow::Result<(VmMemory, Sleep)> {
         self.monitor.stop().await?;
         let client = self.site.client();
+        let began = Instant::now();
         client.sleep_vm(VM, &SleepVm { all: true }).await?;
         let is_asleep = |memory: &VmMemory| memory.state == VmMemoryState::Asleep;
         let slept = self.until("to sleep", is_asleep).await?;
+        let took_s = began.elapsed().as_secs_f64();
         let out = slept.out.unwrap_or_default();
+        let runs = slept.out_on.iter().map(|on| on.runs).sum();
         let there = slept.out_on.iter().filter(|on| on.tier.as_deref() == Some(tier));
         let there: u64 = there.map(|on| on.bytes).sum();
         let (found, all) = (Bytes(there), Bytes(out));
@@ -148,7 +155,7 @@ impl<'s> Stage<'s> {
         );
         self.group.free()?;
         sleep(Duration::from_secs(IDLE)).await;
-        Ok(client.vm_memory(VM).await?)
+        Ok((client.vm_memory(VM).await?, Sleep { bytes: out, took_s, runs }))
     }
 
     /// The guest goes on.
