@@ -16,8 +16,6 @@ use sterna_os::control_group::ControlGroup;
 use sterna_os::process_counts::ProcessCounts;
 use sterna_os::process_memory::{self, Mapping, PAGE, Page, ProcessMemory};
 
-use crate::work::Work;
-
 /// So much is freed at a time, so that whoever wants the VM to wake waits for little.
 const FREED_AT_ONCE: u64 = 64 << 20;
 
@@ -141,13 +139,16 @@ impl GuestMemory {
         (self.processors.0.pid, &self.processors.1)
     }
 
-    /// Frees what is out and in memory as well, so many bytes at most, if the VM has a control
-    /// group of its own; elsewhere the kernel does it for whoever needs the room.
-    pub(crate) fn free_copies(&self, bytes: u64, work: &Work) -> std::io::Result<()> {
+    /// Frees what is out and in memory as well, unless it is to stop, if the VM has a control group
+    /// of its own; elsewhere the kernel does it for whoever needs the room.
+    pub(crate) fn free_copies(
+        &self,
+        is_to_stop: impl Fn() -> bool,
+    ) -> std::io::Result<()> {
         let process = self.processors.0;
         let Some(group) = ControlGroup::of(process.pid) else { return Ok(()) };
-        let mut left = bytes.min(group.copies()?);
-        while left > 0 && !work.is_to_stop() && process.is_there() {
+        let mut left = self.whereabouts()?.out_bytes().min(group.copies()?);
+        while left > 0 && !is_to_stop() && process.is_there() {
             let piece = left.min(FREED_AT_ONCE);
             group.free(piece)?;
             left = (left - piece).min(group.copies()?);

@@ -36,7 +36,7 @@ mod warnings;
 mod watch;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -65,6 +65,8 @@ pub struct Memory {
     work: Mutex<BTreeMap<String, Arc<Work>>>,
     /// The signs of each VM when it had fallen asleep, until that is seen.
     asleep: Mutex<BTreeMap<String, Signs>>,
+    /// VMs whose guest was idle though its quiet disk was asked: it writes now and then.
+    pub(crate) idle_writers: Mutex<BTreeSet<String>>,
     /// Wakes who watches.
     pub(crate) waker: Waker,
     /// Why memory of a VM that was to go out stayed, the last time.
@@ -96,6 +98,7 @@ impl Memory {
             tiers_turn: Mutex::default(),
             work: Mutex::default(),
             asleep: Mutex::default(),
+            idle_writers: Mutex::default(),
             waker: Waker::default(),
             failures: Mutex::default(),
             reports: Mutex::default(),
@@ -169,6 +172,7 @@ impl VmUser for Memory {
         lock(&self.standing).known.remove(vm);
         self.forget_balloons_but(|one| one != vm);
         lock(&self.asleep).remove(vm);
+        lock(&self.idle_writers).remove(vm);
         lock(&self.failures).remove(vm);
         lock(&self.reports).remove(vm);
     }

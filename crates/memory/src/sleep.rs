@@ -2,14 +2,15 @@
 //!
 //! The kernel writes, batch by batch. The next batch goes once the device has hardly anything left
 //! to write, so that others on it wait for little. The kernel keeps a copy of what is out until
-//! somebody needs the room; it is told to free it where the VM has a control group of its own.
+//! somebody needs the room; `watch` has it freed once the guest has got back what it needs while it
+//! sleeps.
 
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, MemoryWorkKind, Result, SleepVm, VmMemory};
-use sterna_core::memory::{GRANULE, WakeRecord, WakeScores, at_most, batches};
+use sterna_core::memory::{GRANULE, Stirring, WakeRecord, WakeScores, at_most, batches};
 use sterna_core::{ByteRange, Bytes, Nanos};
 use sterna_os::block_device::BlockDevice;
 use sterna_os::{clock, lock};
@@ -17,8 +18,7 @@ use sterna_runtime::threads;
 
 use crate::Memory;
 use crate::guest_memory::{GuestMemory, Whereabouts};
-use crate::tiers::{Tier, room};
-use crate::watch::PAGES;
+use crate::tiers::{Tier, UNKNOWN, room};
 use crate::work::Work;
 
 /// The next batch goes when a device has no more than so many writes left: so it is never idle, and
@@ -34,9 +34,8 @@ const WAIT_MOST: Duration = Duration::from_secs(2);
 /// The kernel keeps this much at times: what each processor of the host has read last.
 const KEPT_LEAST: u64 = 16 << 20;
 
-/// A guest that gets back more than [`PAGES`] within this time while its memory goes out is not
-/// idle any more.
-const STIRS_WITHIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether the guest does something while its memory goes out.
+const STIRS_EVERY: Duration = Duration::from_secs(1);
 
 impl Memory {
     /// Has a VM's memory go out. What its wakes need at once stays, unless all is to go.
@@ -72,17 +71,16 @@ impl Memory {
         let begun = self.storage.store.set_asleep(vm, Some(clock::now()));
         let (memory, name) = (self.clone(), vm.to_owned());
         let devices = devices_of(&tiers);
+        let used = tiers.iter().filter(|tier| tier.swap.is_some());
+        let access = used.map(|tier| tier.speed().access).max().unwrap_or(UNKNOWN.access);
         let begun = begun.map_err(Error::from).and_then(|()| {
             threads::start("sterna-sleep".into(), move || {
-                let went = take_out(&guest, &plan, &devices, &work, by_itself);
-                let is_whole = went.is_ok() && !work.is_to_stop();
-                let went = match is_whole {
+                let looks = by_itself.then_some(access);
+                let went = take_out(&guest, &plan, &devices, &work, looks);
+                let went = match went.is_ok() && !work.is_to_stop() {
                     true => check_gone(&guest, goes, found.present_bytes - goes),
                     false => went,
                 };
-                if is_whole && let Err(error) = guest.free_copies(goes, &work) {
-                    tracing::info!(vm = name, %error, "what is out stays in memory as well");
-                }
                 if went.is_err() && by_itself {
                     lock(&memory.standing).keep_awake(&name);
                 }
@@ -176,21 +174,29 @@ fn devices_of(tiers: &[Tier]) -> Vec<BlockDevice> {
     used.filter_map(|swap| BlockDevice::of(&swap.path).ok()).collect()
 }
 
+/// Has all of the plan go out, unless that is to stop, or Sterna does it by itself and the guest
+/// does something meanwhile. A page takes so long to come back.
 fn take_out(
     guest: &GuestMemory,
     plan: &[ByteRange],
     devices: &[BlockDevice],
     work: &Work,
-    by_itself: bool,
+    by_itself: Option<Nanos>,
 ) -> std::io::Result<()> {
+    let (began, bytes) = (Instant::now(), plan.iter().map(|it| it.len).sum());
+    let mut stirring = by_itself.map(|access| Stirring::new(Nanos(0), bytes, access));
     let mut last = (Instant::now(), guest.signs()?);
     for batch in plan {
         if work.is_to_stop() {
             return Ok(());
         }
-        if by_itself && last.0.elapsed() >= STIRS_WITHIN {
+        if let Some(stirring) = &mut stirring
+            && last.0.elapsed() >= STIRS_EVERY
+        {
             let signs = guest.signs()?;
-            if signs.pages_since(last.1) > PAGES {
+            let (waits, back) = (signs.waits_since(last.1, 0), signs.pages_since(last.1));
+            let now = Nanos(began.elapsed().as_nanos() as u64);
+            if stirring.look(now, waits, back).is_some() {
                 work.stop();
                 return Err(std::io::Error::other("the guest has begun to do something"));
             }

@@ -62,6 +62,10 @@ pub(crate) fn room(tiers: &[Tier], promised: u64) -> u64 {
     free(tiers).saturating_sub(SWAP_LEFT).saturating_sub(promised)
 }
 
+/// Of a swap device of which nothing is known: a slow disk, so that it is not asked for much.
+pub(crate) const UNKNOWN: TierSpeed =
+    TierSpeed { access: Nanos::from_millis(15), sequential: 60e6 };
+
 /// What each swap device of the kernel's does that is one of these tiers, by its number.
 pub(crate) fn speeds(tiers: &[Tier]) -> BTreeMap<u8, TierSpeed> {
     tiers.iter().filter_map(|tier| Some((tier.number?, tier.speed()))).collect()

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use sterna_api::{Error, MemoryWorkKind, Result, VmMemory, WakeReport, WakeVm};
 use sterna_core::memory::{
-    Action, Event, Granule, HOLD_MOST, Needed, PAGES_PER_GRANULE, Setup, TierSpeed,
-    WITHIN, Wake, WakeRecord, predict, streams,
+    Action, Event, Granule, HOLD_MOST, Needed, PAGES_PER_GRANULE, Setup, WITHIN, Wake,
+    WakeRecord, predict, streams, was_idle,
 };
 use sterna_core::{DiskId, Nanos};
 use sterna_os::hold::Hold;
@@ -23,7 +23,7 @@ use sterna_runtime::threads;
 
 use crate::guest_memory::{GuestMemory, Signs, Whereabouts};
 use crate::neighbours::Neighbours;
-use crate::tiers::speeds;
+use crate::tiers::{UNKNOWN, speeds};
 use crate::work::Work;
 use crate::{Memory, own_memory};
 
@@ -43,8 +43,16 @@ const SCORED_LEAST: u64 = 16 << 20;
 /// predicted of its devices.
 const COPIES_MOST: f64 = 0.1;
 
-/// Of a swap device of which nothing is known: a slow disk, so that it is not asked for much.
-const UNKNOWN: TierSpeed = TierSpeed { access: Nanos::from_millis(15), sequential: 60e6 };
+/// Why a VM wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Somebody has asked for it, and said how long the guest may be held.
+    Asked { hold: Nanos },
+    /// Its disk was asked after it had been quiet.
+    Disk,
+    /// The guest waits for its memory, or uses it.
+    Memory,
+}
 
 impl Memory {
     /// Brings a VM's memory back, and notes what its guest uses for a minute.
@@ -71,7 +79,7 @@ impl Memory {
         let guest = GuestMemory::of(vm, self.machines.process_of(vm)?)?;
         // Of a VM whose disks cannot be seen they count as those of others.
         let disks = self.machines.served_disks_of(vm).unwrap_or_default();
-        self.begin_wake(vm, Arc::new(guest), &disks, hold)?;
+        self.begin_wake(vm, Arc::new(guest), &disks, Cause::Asked { hold })?;
         self.show_vm_memory(vm)
     }
 
@@ -82,7 +90,7 @@ impl Memory {
         vm: &str,
         guest: Arc<GuestMemory>,
         disks: &[DiskId],
-        hold: Nanos,
+        cause: Cause,
     ) -> Result<()> {
         let gone = |error| Error::unavailable(format!("memory of VM {vm}: {error}"));
         let found = guest.whereabouts().map_err(gone)?;
@@ -100,7 +108,10 @@ impl Memory {
         let copies = sterna_os::memory::host().map_or(0, |host| host.swap_cached);
         let setup = Setup {
             streams: streams.map(|(speed, it)| (it, speed)).collect(),
-            hold,
+            hold: match cause {
+                Cause::Asked { hold } => hold,
+                Cause::Disk | Cause::Memory => HOLD_MOST,
+            },
             processors: guest.processors().1.len() as u32,
         };
         let neighbours = Neighbours::of(self, &tiers, disks)?;
@@ -122,6 +133,8 @@ impl Memory {
             fetched: 0,
             failed: 0,
             touched: 0,
+            used: 0,
+            by_disk: cause == Cause::Disk,
         };
         let began = threads::start("sterna-wake".into(), move || {
             let (memory, vm) = (run.memory.clone(), run.vm.clone());
@@ -193,6 +206,10 @@ struct Run {
     failed: u64,
     /// Pages that were touched here since it was last looked.
     touched: u64,
+    /// Bytes of what was out that the guest has used.
+    used: u64,
+    /// Whether a request to its disk was all that told of it.
+    by_disk: bool,
 }
 
 impl Run {
@@ -324,12 +341,17 @@ impl Run {
     /// Notes what the guest has used, if that can be seen.
     fn note(&mut self, at: usize) -> bool {
         let Ok(now) = self.guest.whereabouts() else { return false };
+        self.used = 0;
         for (granule, pages) in now.pages.iter().enumerate() {
             let granule = granule as Granule;
             let is_used = match self.found.out_pages(granule) {
                 // What was never out cannot be seen to be used: as before.
                 0 => self.record.heat(granule) as usize <= at,
-                out => pages.0 & out & !(1 << probe(&self.found, granule)) != 0,
+                out => {
+                    let used = pages.0 & out & !(1 << probe(&self.found, granule));
+                    self.used += u64::from(used.count_ones()) * PAGE;
+                    used != 0
+                }
             };
             if is_used {
                 self.needed.note(granule, at);
@@ -353,6 +375,17 @@ impl Run {
         }
     }
 
+    /// Learns whether the guest's disks say anything of what its guest needs.
+    fn learn_of_disks(&self) {
+        let mut idle = lock(&self.memory.idle_writers);
+        if !was_idle(self.found.out_bytes(), self.used) {
+            idle.remove(&self.vm);
+        } else if self.by_disk {
+            tracing::info!(vm = self.vm, used = self.used, "the guest was idle");
+            idle.insert(self.vm.clone());
+        }
+    }
+
     fn report(&self, wake: &Wake) -> WakeReport {
         let outcome = wake.outcome();
         let store = &self.memory.storage.store;
@@ -360,7 +393,10 @@ impl Run {
             self.settle();
             // A wake that was ended before a minute had passed would say that little is needed.
             let noted = match outcome.noted as usize == WITHIN.len() {
-                true => store.add_wake(&self.vm, clock::now(), &self.needed),
+                true => {
+                    self.learn_of_disks();
+                    store.add_wake(&self.vm, clock::now(), &self.needed)
+                }
                 false => Ok(()),
             };
             let awake = noted.and_then(|()| store.set_asleep(&self.vm, None));

@@ -2,8 +2,9 @@
 //! also begins the rounds that look whether the host is short of memory, and reads what the
 //! kernel counts.
 //!
-//! A guest that sleeps gets back a handful of pages in a second, for its kernel's timers. Many in a
-//! short time are a guest that does something.
+//! `core::memory::Stirring` knows what an idle guest gets back, and what is more than that. What an
+//! idle guest needs is kept: what is out stays in memory as well for a minute, in which it gets back
+//! what it needs without waiting. Only the rest is freed then.
 //!
 //! A guest whose disk this daemon serves is seen earlier: by the first request on a disk that was
 //! quiet. The engine tells of it at once, before the guest has had many faults.
@@ -14,15 +15,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sterna_api::Result;
-use sterna_core::DiskId;
-use sterna_core::memory::HOLD_MOST;
+use sterna_core::memory::{Need, Stirring};
+use sterna_core::{DiskId, Nanos};
 use sterna_os::lock;
 use sterna_runtime::tasks::Task;
 use sterna_runtime::threads;
 
 use crate::Memory;
-use crate::guest_memory::{GuestMemory, Signs};
+use crate::guest_memory::{GuestMemory, Signs, Whereabouts};
 use crate::neighbours::requests;
+use crate::tiers::{UNKNOWN, speeds};
+use crate::wake::Cause;
 
 /// How often guests that sleep are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -33,16 +36,14 @@ const NOBODY: Duration = Duration::from_secs(2);
 /// How often it is tried to swap to tiers that are not there.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// A guest that gets back more pages than these within [`WINDOW`] does something. From a disk, one
-/// processor gets some 100 in a second.
-pub(crate) const PAGES: u64 = 20;
-
-/// A second or two: a guest that is idle gets a handful of pages in it.
-const WINDOW: Duration = Duration::from_secs(2);
+/// What an idle guest does comes again within this time: what it has not got back by then it does
+/// not need.
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// A disk without requests for so long is quiet: then a request is a guest that does something.
-/// (The guest's kernel writes what was left to write in half a minute; one that writes again and
-/// again is seen by its memory alone.)
+/// (The guest's kernel writes what was left to write in half a minute. One that writes now and then
+/// though it is idle, as logs do, is woken once by that; a wake sees that it used next to nothing,
+/// and from then on it is seen by its memory alone, until it was found busy again.)
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Wakes guests that need their memory.
@@ -117,9 +118,10 @@ struct Sleeping {
     /// As it was when the guest had fallen asleep: one that waits for memory may not answer.
     guest: Arc<GuestMemory>,
     last: Signs,
-    /// The pages that it has got back since the window began.
-    pages: u64,
-    since: Instant,
+    began: Instant,
+    stirring: Stirring,
+    /// Whether what it does not need was freed.
+    is_settled: bool,
     disks: Disks,
 }
 
@@ -169,22 +171,26 @@ impl Sleeping {
     /// Wakes the VM if its guest needs its memory; whether it is still to be watched.
     fn look(&mut self, memory: &Arc<Memory>, vm: &str) -> bool {
         let Ok(now) = self.guest.signs() else { return false };
-        if self.disks.are_asked(memory) {
+        if self.disks.are_asked(memory) && !lock(&memory.idle_writers).contains(vm) {
             tracing::info!(vm, "a VM that sleeps asks for its disk");
-            memory.wake_by_itself(vm, self.guest.clone(), &self.disks.all);
+            memory.wake_by_itself(vm, self.guest.clone(), &self.disks.all, Cause::Disk);
             // A wake that cannot begin is not tried again until they were quiet once more.
             self.disks = Disks::of(memory, std::mem::take(&mut self.disks.all));
             return true;
         }
-        let pages = self.pages + now.pages_since(self.last);
-        (self.last, self.pages) = (now, pages);
-        if pages <= PAGES && self.since.elapsed() < WINDOW {
-            return true;
-        }
-        (self.pages, self.since) = (0, Instant::now());
-        if pages > PAGES {
-            tracing::info!(vm, pages, "a VM that sleeps needs its memory");
-            memory.wake_by_itself(vm, self.guest.clone(), &self.disks.all);
+        let (waits, back) = (now.waits_since(self.last, 0), now.pages_since(self.last));
+        self.last = now;
+        let at = Nanos(self.began.elapsed().as_nanos() as u64);
+        if let Some(need) = self.stirring.look(at, waits, back) {
+            let why = match need {
+                Need::Waits => "waits for",
+                Need::Uses => "uses a good part of",
+            };
+            tracing::info!(vm, "a VM that sleeps {why} its memory");
+            memory.wake_by_itself(vm, self.guest.clone(), &self.disks.all, Cause::Memory);
+        } else if !self.is_settled && self.began.elapsed() >= SETTLED {
+            self.is_settled = true;
+            memory.free_what_is_not_needed(vm, self.guest.clone());
         }
         true
     }
@@ -242,9 +248,25 @@ impl Memory {
         vm: &str,
         guest: Arc<GuestMemory>,
         disks: &[DiskId],
+        cause: Cause,
     ) {
-        if let Err(error) = self.begin_wake(vm, guest, disks, HOLD_MOST) {
+        if let Err(error) = self.begin_wake(vm, guest, disks, cause) {
             tracing::warn!(vm, %error, "the VM wakes page by page");
+        }
+    }
+
+    /// Frees what is out and in memory as well of a VM that sleeps, on a thread of its own: the kernel
+    /// may take its time.
+    fn free_what_is_not_needed(self: &Arc<Self>, vm: &str, guest: Arc<GuestMemory>) {
+        let (memory, name) = (self.clone(), vm.to_owned());
+        let begun = threads::start("sterna-free".into(), move || {
+            let wakes = || memory.work_of(&name).is_some();
+            if let Err(error) = guest.free_copies(wakes) {
+                tracing::info!(vm = name, %error, "what is out stays in memory as well");
+            }
+        });
+        if let Err(error) = begun {
+            tracing::info!(vm, %error, "what is out stays in memory as well");
         }
     }
 
@@ -264,13 +286,25 @@ impl Memory {
             // Its monitor may be somebody else's for a moment.
             return Ok(None);
         };
-        if guest.whereabouts().is_ok_and(|found| found.out.is_empty()) {
+        let found = guest.whereabouts();
+        if found.as_ref().is_ok_and(|found| found.out.is_empty()) {
             self.storage.store.set_asleep(vm, None)?;
             return Ok(None);
         }
+        let found = found.unwrap_or_default();
+        let access = self.slowest_access(&found)?;
         let Some(last) = before.or_else(|| guest.signs().ok()) else { return Ok(None) };
         let disks = Disks::new(self, vm);
         let guest = Arc::new(guest);
-        Ok(Some(Sleeping { guest, last, pages: 0, since: Instant::now(), disks }))
+        let stirring = Stirring::new(Nanos(0), found.out_bytes(), access);
+        let began = Instant::now();
+        Ok(Some(Sleeping { guest, last, began, stirring, is_settled: false, disks }))
+    }
+
+    /// How long a page takes from the slowest device on which something is.
+    fn slowest_access(&self, found: &Whereabouts) -> Result<Nanos> {
+        let speeds = speeds(&self.tiers()?);
+        let of = |device: u8| speeds.get(&device).map_or(UNKNOWN.access, |it| it.access);
+        Ok(found.out.iter().map(|it| of(it.device)).max().unwrap_or(UNKNOWN.access))
     }
 }

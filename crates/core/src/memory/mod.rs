@@ -20,8 +20,9 @@
 //! # The parts
 //!
 //! `granules` counts memory, `record` knows what wakes needed, `place` orders what is out,
-//! `tier` has what swap devices do and predicts from it, `sleep` orders what goes out, `wake`
-//! brings it back, `pace` says how fast, and `score` how right predictions of it were.
+//! `tier` has what swap devices do and predicts from it, `sleep` orders what goes out, `stirring`
+//! sees whether a guest needs it again, `wake` brings it back, `pace` says how fast, and `score` how
+//! right predictions of it were.
 //!
 //! `host` knows how short of memory a host is, `balloon` how much a guest gives by itself, and
 //! `activity` how much of its memory it uses. `reclaim` divides what there is and says who gives
@@ -37,6 +38,7 @@ mod reclaim;
 mod record;
 mod score;
 mod sleep;
+mod stirring;
 mod tier;
 mod wake;
 
@@ -50,6 +52,7 @@ pub use reclaim::{Due, Holds, Host, IDLE, Reclaim, TAKE_LEAST, reclaim};
 pub use record::{Heat, Needed, WAKES_KEPT, WITHIN, WakeRecord};
 pub use score::{SCORES_KEPT, WakeScores};
 pub use sleep::{OUT_BATCH, SWAP_LEFT, at_most, batches};
+pub use stirring::{Need, Stirring, was_idle};
 pub use tier::{PAGES_PER_GRANULE, PRIORITY_TOP, TIERS_APART, TierSpeed, WakeTime};
 pub use tier::{predict, priorities};
 pub use wake::{

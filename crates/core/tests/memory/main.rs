@@ -7,4 +7,5 @@ mod paces;
 mod reclaims;
 mod scores;
 mod speeds;
+mod stirring;
 mod wakes;

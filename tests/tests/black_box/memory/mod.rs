@@ -374,8 +374,8 @@ fn what_qemu_itself_has_out_comes_back_as_well() {
     until("QEMU's own memory to be out", seconds(20), || {
         out().filter(|out| *out > of_guest + MIB)
     });
-    // It asks for its own memory, and is woken.
     scene.vm.go_on();
+    daemon.sterna("memory wake db").ok();
     until("QEMU's own memory to be back", seconds(30), || {
         out().filter(|out| *out < of_guest + MIB)
     });

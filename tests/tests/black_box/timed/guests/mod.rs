@@ -69,7 +69,8 @@ impl Shop {
         let orders = stage.scratch.path("orders");
         let customers = Command::new(sterna())
             .args(["bench", "dvdstore", "--json", "--uri", &uri, "--size", "1M"])
-            .args("--users 2 --warm-up 0 --minutes 60".split(' '))
+            // They think: an emulated processor that is always busy copies no faster.
+            .args("--users 2 --think 0.1 --warm-up 0 --minutes 60".split(' '))
             .args(spaces.split(' '))
             .arg("--acknowledged")
             .arg(&orders)
