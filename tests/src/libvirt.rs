@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -32,7 +33,8 @@ const AS_ROOT: &str = r#"
 
 /// What we started, because it was not there, and connections to libvirt's helper: it ends
 /// by itself when nobody is connected, and libvirt does not start it again. Libvirt itself
-/// ends when no test has used it for a while, and is started anew for the next.
+/// ends when no test has used it for a while, and is started anew for the next. Whoever starts a
+/// VM holds this, too.
 static KEPT: Mutex<(Vec<Child>, Vec<UnixStream>)> = Mutex::new((Vec::new(), Vec::new()));
 
 /// Whether there is a libvirt that we may use; started, if it does not run. If there is
@@ -138,7 +140,17 @@ impl Domain {
         std::fs::write(&file, xml).expect("write the domain's XML");
         let domain = Domain { name };
         domain.virsh(&["define", &file.display().to_string()]);
+        // The first one makes the control groups of all, which a second one beside it finds half
+        // made.
+        let turn = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         domain.virsh(&["start", &domain.name]);
+        drop(turn);
+        // A libvirt that has just started looks at what QEMU can do, and answers late.
+        until("libvirt to answer at once", seconds(60), || {
+            let asked = Instant::now();
+            domain.virsh(&["checkpoint-list", &domain.name]);
+            (asked.elapsed() < seconds(1)).then_some(())
+        });
         domain
     }
 

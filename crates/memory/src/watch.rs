@@ -2,9 +2,9 @@
 //! also begins the rounds that look whether the host is short of memory, and reads what the
 //! kernel counts.
 //!
-//! `core::memory::Stirring` knows what an idle guest gets back, and what is more than that. What an
-//! idle guest needs is kept: what is out stays in memory as well for a minute, in which it gets back
-//! what it needs without waiting. Only the rest is freed then.
+//! `core::memory::Stirring` knows what an idle guest gets back, and what is more than that. What
+//! an idle guest needs is kept: what is out stays in memory as well for a minute, in which it gets
+//! back what it needs without waiting. Only the rest is freed then.
 //!
 //! A guest whose disk this daemon serves is seen earlier: by the first request on a disk that was
 //! quiet. The engine tells of it at once, before the guest has had many faults.
@@ -255,8 +255,8 @@ impl Memory {
         }
     }
 
-    /// Frees what is out and in memory as well of a VM that sleeps, on a thread of its own: the kernel
-    /// may take its time.
+    /// Frees what is out and in memory as well of a VM that sleeps, on a thread of its own: the
+    /// kernel may take its time.
     fn free_what_is_not_needed(self: &Arc<Self>, vm: &str, guest: Arc<GuestMemory>) {
         let (memory, name) = (self.clone(), vm.to_owned());
         let begun = threads::start("sterna-free".into(), move || {

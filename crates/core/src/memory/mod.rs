@@ -21,8 +21,8 @@
 //!
 //! `granules` counts memory, `record` knows what wakes needed, `place` orders what is out,
 //! `tier` has what swap devices do and predicts from it, `sleep` orders what goes out, `stirring`
-//! sees whether a guest needs it again, `wake` brings it back, `pace` says how fast, and `score` how
-//! right predictions of it were.
+//! sees whether a guest needs it again, `wake` brings it back, `pace` says how fast, and `score`
+//! how right predictions of it were.
 //!
 //! `host` knows how short of memory a host is, `balloon` how much a guest gives by itself, and
 //! `activity` how much of its memory it uses. `reclaim` divides what there is and says who gives

@@ -84,8 +84,8 @@ impl Group {
     }
 }
 
-/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what is neither
-/// in use by a program nor a file's.
+/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what is
+/// neither in use by a program nor a file's.
 fn copies(usage: u64, stat: &str) -> u64 {
     let of = |wanted: &str| {
         let lines = stat.lines().filter_map(|line| line.split_once(' '));

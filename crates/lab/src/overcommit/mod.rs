@@ -10,8 +10,8 @@
 //! `virtual_report` makes its report. For real, `needs` looks at the host, `plan` has what is run,
 //! and `stage` the guest, in a control `group`; each `tier` is swap on an emulated array, and
 //! `swappiness` keeps the memory of others in place. `run` has the guest sleep and wake in each
-//! way, `outcome` says what follows of that, and `report` tells it; `swapping` compares what Sterna did with what
-//! the device can do.
+//! way, `outcome` says what follows of that, and `report` tells it; `swapping`
+//! compares what Sterna did with what the device can do.
 
 mod bars;
 mod group;
