@@ -199,8 +199,8 @@ fn a_vm_that_needs_its_memory_wakes_by_itself() {
     assert!(scene.out() >= DATA);
     // Until somebody needs the room, the kernel has what is out in memory as well.
     group.empty();
-    // A sixth of it is asked for, and all comes back.
-    scene.read(DATA / 6);
+    // A third of it is asked for, and all comes back.
+    scene.read(DATA / 3);
     until("the VM to be woken", seconds(20), || {
         let memory = scene.memory();
         (memory["state"] == "waking" && memory["out"] == 0).then_some(())
