@@ -1,14 +1,15 @@
 //! What the daemon does for a guest that sleeps: sees that it needs its memory, and wakes it.
 //!
 //! The decisions are `core::memory`'s. Here is what the daemon's service `memory` adds to them,
-//! with its numbers: how often it looks, from when on a guest counts as awake, how it waits for
-//! granules (in the order in which they were asked for), and how it sees what the guest has used.
+//! with its numbers: how often it looks, how it waits for granules (in the order in which they were
+//! asked for), and how it sees what the guest has used.
 
 use std::collections::VecDeque;
 
 use sterna_core::Nanos;
 use sterna_core::memory::{
-    Action, Event, Granule, Needed, Setup, TierSpeed, WITHIN, Wake, WakeRecord, streams,
+    Action, Event, GRANULE, Granule, Needed, Setup, Stirring, TierSpeed, WITHIN, Wake,
+    WakeRecord, streams,
 };
 
 use super::guest::{Guest, Page, pages_of, probe};
@@ -18,12 +19,6 @@ pub(super) const LOOK: Nanos = Nanos::from_millis(100);
 
 /// How often time passes for a wake.
 pub(super) const TICK: Nanos = Nanos::from_millis(10);
-
-/// A guest that gets back more pages than these within [`WINDOW`] needs its memory.
-const PAGES: u64 = 20;
-
-/// An idle guest gets a handful of pages in it.
-const WINDOW: Nanos = Nanos::from_secs(2);
 
 /// What Sterna knows before a wake.
 #[derive(Clone, Debug)]
@@ -47,9 +42,7 @@ pub(super) struct Sterna {
     fetching: VecDeque<(Granule, Nanos)>,
     /// Pages that the guest had used when it was last looked.
     looked: u64,
-    /// Those that came back since `since`.
-    back: u64,
-    since: Nanos,
+    stirring: Stirring,
     /// Faults of the guest when it was last looked.
     faults: u64,
     needed: Needed,
@@ -58,14 +51,15 @@ pub(super) struct Sterna {
 impl Sterna {
     /// A daemon that watches a guest that has just fallen asleep.
     pub(super) fn new(knows: Knows, guest: &Guest) -> Sterna {
+        let out = guest.out().len() as u64 * GRANULE;
+        let stirring = Stirring::new(Nanos(0), out, knows.speed.access);
         Sterna {
             knows,
             wake: None,
             over: false,
             fetching: VecDeque::new(),
             looked: guest.used(),
-            back: 0,
-            since: Nanos(0),
+            stirring,
             faults: 0,
             needed: Needed::none(guest.granules()),
         }
@@ -101,15 +95,9 @@ impl Sterna {
             return Some(Event::Faults(faults - before));
         }
         let back = guest.used() - std::mem::replace(&mut self.looked, guest.used());
-        self.back += back;
-        if self.back > PAGES {
-            self.begin(guest);
-            return Some(Event::Start);
-        }
-        if now.since(self.since) >= WINDOW {
-            (self.back, self.since) = (0, now);
-        }
-        None
+        self.stirring.look(now, faults - before, back)?;
+        self.begin(guest);
+        Some(Event::Start)
     }
 
     fn begin(&mut self, guest: &Guest) {
