@@ -38,6 +38,8 @@ pub(crate) struct Signs {
     faults: u64,
     /// How often any process of the host had to.
     all_faults: u64,
+    /// How many pages the host has read from swap.
+    read: u64,
 }
 
 /// Where a VM's memory is.
@@ -147,11 +149,12 @@ impl GuestMemory {
     ) -> std::io::Result<()> {
         let process = self.processors.0;
         let Some(group) = ControlGroup::of(process.pid) else { return Ok(()) };
-        let mut left = self.whereabouts()?.out_bytes().min(group.copies()?);
+        let copies = || Ok::<_, std::io::Error>(group.copies(self.signs()?.out)?);
+        let mut left = copies()?;
         while left > 0 && !is_to_stop() && process.is_there() {
             let piece = left.min(FREED_AT_ONCE);
             group.free(piece)?;
-            left = (left - piece).min(group.copies()?);
+            left = (left - piece).min(copies()?);
         }
         Ok(())
     }
@@ -160,7 +163,8 @@ impl GuestMemory {
     pub(crate) fn signs(&self) -> std::io::Result<Signs> {
         let Process { pid, started } = self.processors.0;
         let ProcessCounts { out, faults, .. } = ProcessCounts::of_process(pid, started)?;
-        Ok(Signs { out, faults, all_faults: sterna_os::memory::faults()? })
+        let all_faults = sterna_os::memory::faults()?;
+        Ok(Signs { out, faults, all_faults, read: sterna_os::memory::swapped_in()? })
     }
 
     fn addresses(&self, part: ByteRange) -> Range<u64> {
@@ -186,6 +190,14 @@ impl Signs {
     pub(crate) fn pages_since(self, earlier: Signs) -> u64 {
         let back = earlier.out.saturating_sub(self.out) / PAGE;
         back.max(self.faults.saturating_sub(earlier.faults))
+    }
+
+    /// The same of a guest that sleeps, of which Sterna has nothing read: pages that came back while
+    /// none was read from swap were in memory as well, whoever waits for what else.
+    pub(crate) fn waits_asleep_since(self, earlier: Signs) -> u64 {
+        let read = self.read.saturating_sub(earlier.read);
+        let back = earlier.out.saturating_sub(self.out) / PAGE;
+        self.faults.saturating_sub(earlier.faults).max(back.min(read))
     }
 
     /// How often the guest had to wait for a page since these earlier ones, if so many pages came

@@ -71,11 +71,11 @@ impl Memory {
         let begun = self.storage.store.set_asleep(vm, Some(clock::now()));
         let (memory, name) = (self.clone(), vm.to_owned());
         let devices = devices_of(&tiers);
-        let used = tiers.iter().filter(|tier| tier.swap.is_some());
-        let access = used.map(|tier| tier.speed().access).max().unwrap_or(UNKNOWN.access);
+        let fastest = tiers.iter().find(|tier| tier.swap.is_some());
+        let page = fastest.map_or(UNKNOWN, Tier::speed).page();
         let begun = begun.map_err(Error::from).and_then(|()| {
             threads::start("sterna-sleep".into(), move || {
-                let looks = by_itself.then_some(access);
+                let looks = by_itself.then_some(page);
                 let went = take_out(&guest, &plan, &devices, &work, looks);
                 let went = match went.is_ok() && !work.is_to_stop() {
                     true => check_gone(&guest, goes, found.present_bytes - goes),
@@ -90,7 +90,8 @@ impl Memory {
                 }
                 memory.fell_asleep(&name, &guest);
                 memory.end(&name);
-                memory.waker.wake();
+                // What it has out counts as available from now on.
+                memory.count_again();
                 match went {
                     Ok(()) => tracing::info!(vm = name, bytes = work.done(), "VM sleeps"),
                     Err(error) => {
@@ -184,7 +185,7 @@ fn take_out(
     by_itself: Option<Nanos>,
 ) -> std::io::Result<()> {
     let (began, bytes) = (Instant::now(), plan.iter().map(|it| it.len).sum());
-    let mut stirring = by_itself.map(|access| Stirring::new(Nanos(0), bytes, access));
+    let mut stirring = by_itself.map(|page| Stirring::new(Nanos(0), bytes, page));
     let mut last = (Instant::now(), guest.signs()?);
     for batch in plan {
         if work.is_to_stop() {
@@ -194,7 +195,8 @@ fn take_out(
             && last.0.elapsed() >= STIRS_EVERY
         {
             let signs = guest.signs()?;
-            let (waits, back) = (signs.waits_since(last.1, 0), signs.pages_since(last.1));
+            let (waits, back) =
+                (signs.waits_asleep_since(last.1), signs.pages_since(last.1));
             let now = Nanos(began.elapsed().as_nanos() as u64);
             if stirring.look(now, waits, back).is_some() {
                 work.stop();

@@ -115,6 +115,9 @@ impl Memory {
             processors: guest.processors().1.len() as u32,
         };
         let neighbours = Neighbours::of(self, &tiers, disks)?;
+        if cause == Cause::Memory {
+            lock(&self.idle_writers).remove(vm);
+        }
         let work = Arc::new(Work::new(MemoryWorkKind::Wake, found.out_bytes()));
         self.begin(vm, work.clone(), |_| Ok(()))?;
         lock(&self.standing).keep_awake(vm);
@@ -378,11 +381,15 @@ impl Run {
     /// Learns whether the guest's disks say anything of what its guest needs.
     fn learn_of_disks(&self) {
         let mut idle = lock(&self.memory.idle_writers);
-        if !was_idle(self.found.out_bytes(), self.used) {
-            idle.remove(&self.vm);
-        } else if self.by_disk {
-            tracing::info!(vm = self.vm, used = self.used, "the guest was idle");
-            idle.insert(self.vm.clone());
+        match was_idle(self.found.out_bytes(), self.used) {
+            Some(true) if self.by_disk => {
+                tracing::info!(vm = self.vm, used = self.used, "the guest was idle");
+                idle.insert(self.vm.clone());
+            }
+            Some(false) => {
+                idle.remove(&self.vm);
+            }
+            _ => {}
         }
     }
 

@@ -178,7 +178,8 @@ impl Sleeping {
             self.disks = Disks::of(memory, std::mem::take(&mut self.disks.all));
             return true;
         }
-        let (waits, back) = (now.waits_since(self.last, 0), now.pages_since(self.last));
+        let (waits, back) =
+            (now.waits_asleep_since(self.last), now.pages_since(self.last));
         self.last = now;
         let at = Nanos(self.began.elapsed().as_nanos() as u64);
         if let Some(need) = self.stirring.look(at, waits, back) {
@@ -292,19 +293,19 @@ impl Memory {
             return Ok(None);
         }
         let found = found.unwrap_or_default();
-        let access = self.slowest_access(&found)?;
+        let page = self.slowest_page(&found);
         let Some(last) = before.or_else(|| guest.signs().ok()) else { return Ok(None) };
         let disks = Disks::new(self, vm);
         let guest = Arc::new(guest);
-        let stirring = Stirring::new(Nanos(0), found.out_bytes(), access);
+        let stirring = Stirring::new(Nanos(0), found.out_bytes(), page);
         let began = Instant::now();
         Ok(Some(Sleeping { guest, last, began, stirring, is_settled: false, disks }))
     }
 
     /// How long a page takes from the slowest device on which something is.
-    fn slowest_access(&self, found: &Whereabouts) -> Result<Nanos> {
-        let speeds = speeds(&self.tiers()?);
-        let of = |device: u8| speeds.get(&device).map_or(UNKNOWN.access, |it| it.access);
-        Ok(found.out.iter().map(|it| of(it.device)).max().unwrap_or(UNKNOWN.access))
+    fn slowest_page(&self, found: &Whereabouts) -> Nanos {
+        let speeds = self.tiers().map(|tiers| speeds(&tiers)).unwrap_or_default();
+        let of = |device: u8| speeds.get(&device).unwrap_or(&UNKNOWN).page();
+        found.out.iter().map(|it| of(it.device)).max().unwrap_or(UNKNOWN.page())
     }
 }

@@ -31,12 +31,19 @@ impl ControlGroup {
         found(&text, pid, &ROOTS.map(Path::new))
     }
 
-    /// How much of it is on swap and in memory as well, in bytes.
-    pub fn copies(&self) -> io::Result<u64> {
+    /// How much of it is on swap and in memory as well and not in use, in bytes, if so many bytes of
+    /// the process are out. (What is in use and has a place on swap counts as on swap, and not as
+    /// out.)
+    pub fn copies(&self, out: u64) -> io::Result<u64> {
         let stat = fs::read_to_string(self.file.with_file_name("memory.stat"))?;
+        let on_swap =
+            fs::read_to_string(self.file.with_file_name("memory.swap.current"))?;
         let lines = stat.lines().filter_map(|line| line.split_once(' '));
         let mut found = lines.filter(|(name, _)| *name == "swapcached");
-        Ok(found.next().and_then(|(_, bytes)| bytes.trim().parse().ok()).unwrap_or(0))
+        let number = |text: &str| text.trim().parse().unwrap_or(0u64);
+        let cached = found.next().map_or(0, |(_, bytes)| number(bytes));
+        let in_use = number(&on_swap).saturating_sub(out);
+        Ok(cached.saturating_sub(in_use))
     }
 
     /// Has the kernel free so many bytes of it. Returns when that is done, or when it can free no
@@ -77,6 +84,7 @@ mod tests {
         fs::write(place.join("cgroup.procs"), members).unwrap();
         fs::write(place.join("memory.reclaim"), "").unwrap();
         fs::write(place.join("memory.stat"), "anon 7\nswapcached 8192\n").unwrap();
+        fs::write(place.join("memory.swap.current"), "20480\n").unwrap();
         root
     }
 
@@ -86,7 +94,10 @@ mod tests {
         let text = "12:pids:/a\n0::/machine.slice/qemu-1.scope\n";
         let nowhere = Path::new("/nowhere");
         let group = found(text, 71, &[nowhere, root.path()]).unwrap();
-        assert_eq!(group.copies().unwrap(), 8192);
+        // Of 20 KiB on swap 16 are out: 4 of those in memory as well are in use.
+        assert_eq!(group.copies(16384).unwrap(), 4096);
+        assert_eq!(group.copies(20480).unwrap(), 8192);
+        assert_eq!(group.copies(0).unwrap(), 0);
         group.free(4096).unwrap();
         let file = root.path().join("machine.slice/qemu-1.scope/memory.reclaim");
         assert_eq!(fs::read_to_string(file).unwrap(), "4096");

@@ -28,6 +28,12 @@ pub fn faults() -> io::Result<u64> {
         .ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
+/// How many pages were read from swap since the host was started.
+pub fn swapped_in() -> io::Result<u64> {
+    count_of(&fs::read_to_string("/proc/vmstat")?, "pswpin")
+        .ok_or_else(|| ErrorKind::InvalidData.into())
+}
+
 /// The number behind a name, of the kernel's "name number" lines.
 fn count_of(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));

@@ -56,11 +56,12 @@ impl Device {
         }
     }
 
-    /// What a random operation on so many bytes takes of its time, in the mean, if it always has
-    /// as many at a time as it can do.
+    /// How long it takes from the end of one random operation on so many bytes to the end of the
+    /// next one, in the mean, if it always has as many at a time as it can do: the bytes of one
+    /// pass while it gets at those of others.
     pub fn mean_random_busy(&self, bytes: u64) -> Nanos {
-        let access = self.mean_random(0).0 / u64::from(self.channels());
-        Nanos(access).plus(self.transfer(bytes))
+        let each = self.mean_random(bytes).0 / u64::from(self.channels());
+        Nanos(each).max(self.transfer(bytes))
     }
 
     /// The mean of a random operation on so many bytes, alone.

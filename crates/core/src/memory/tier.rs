@@ -34,6 +34,12 @@ impl TierSpeed {
         (self.access.as_secs_f64() - self.follows()).max(0.0)
     }
 
+    /// How long a page takes at a random place, alone.
+    pub fn page(&self) -> Nanos {
+        let page = (GRANULE / PAGES_PER_GRANULE) as f64;
+        Nanos(((self.seek() + page / self.sequential.max(1.0)) * 1e9) as u64)
+    }
+
     /// How many bytes that lie together come back within such a time, in order.
     pub fn within(&self, time: Nanos) -> u64 {
         let left = (time.as_secs_f64() - self.seek()).max(0.0);

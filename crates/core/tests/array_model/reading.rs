@@ -31,6 +31,17 @@ fn random_reads_of_one_spindle_take_the_mean_of_the_service_time() {
 }
 
 #[test]
+fn flash_does_as_many_random_reads_as_its_channels_and_its_media_allow() {
+    // 64 KiB are the media's limit, 512 bytes that of ten channels.
+    for bytes in [64 * K, 4 * K, K / 2] {
+        let mut flash = array("flash-2010?link=1T&overhead=0s");
+        let peak = flash.model().random_read_peak(bytes);
+        let found = closed(&mut flash, Kind::Read, 32, 5, random(bytes));
+        near(found.iops(), peak, 0.1);
+    }
+}
+
+#[test]
 fn a_spindle_is_never_idle_while_something_waits() {
     let mut one = array(ONE);
     closed(&mut one, Kind::Read, 4, 60, random(8 * K));

@@ -75,6 +75,18 @@ fn a_guest_that_waits_all_the_time_is_seen_within_half_a_second() {
 }
 
 #[test]
+fn a_guest_that_waits_all_the_time_for_a_device_that_others_use_is_seen_within_seconds() {
+    // Flash that was measured alone, and takes 5 ms for each page now.
+    let looks = std::iter::repeat_n((20, 20), 600);
+    let (when, need) = seen(4096 * MIB, FLASH, looks).expect("it is seen");
+    assert_eq!(need, Need::Waits);
+    assert!(when <= Nanos::from_secs(11), "{when}");
+    // The bursts of an idle one are not steady, though it waits for each page.
+    let none = seen(470 * MIB, Nanos::from_micros(80), spread(&IDLE[0].repeat(20), true));
+    assert_eq!(none, None);
+}
+
+#[test]
 fn a_guest_that_uses_a_good_part_is_seen_though_it_waits_for_nothing() {
     let looks = std::iter::repeat_n((0, 100), 600);
     let (when, need) = seen(470 * MIB, SATA, looks).expect("it is seen");
@@ -89,9 +101,11 @@ fn a_guest_that_uses_a_good_part_is_seen_though_it_waits_for_nothing() {
 #[test]
 fn one_that_was_woken_and_used_no_more_than_an_idle_one_was_idle() {
     let minute = IDLE[0].iter().sum::<u64>() * 4096;
-    assert!(was_idle(470 * MIB, minute));
-    assert!(!was_idle(470 * MIB, 40 * MIB));
-    assert!(was_idle(10 * MIB, 4 * MIB));
+    assert_eq!(was_idle(470 * MIB, minute), Some(true));
+    assert_eq!(was_idle(470 * MIB, 40 * MIB), Some(false));
+    // However much is out, and not of one with little.
+    assert_eq!(was_idle(16 << 30, 900 * MIB), Some(false));
+    assert_eq!(was_idle(100 * MIB, 4 * MIB), None);
 }
 
 #[test]

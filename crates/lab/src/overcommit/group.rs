@@ -22,8 +22,7 @@ const LEAST: u64 = 64 << 20;
 const STAYS: &str = "0";
 const GOES: &str = "100";
 
-/// The limit is lowered so often, at most, and not for less: the kernel's own tables of QEMU's
-/// memory count as well.
+/// The limit is lowered so often, at most, and not for less: the kernel counts by and by.
 const ROUNDS: u32 = 8;
 const ENOUGH: u64 = 8 << 20;
 
@@ -58,18 +57,29 @@ impl Group {
     /// Has the kernel free the copies of what is out.
     pub(super) fn free(&self) -> anyhow::Result<()> {
         self.set("memory.swappiness", GOES)?;
+        let freed = self.lower();
+        self.set("memory.swappiness", STAYS)?;
+        self.set("memory.limit_in_bytes", UNLIMITED)?;
+        freed
+    }
+
+    /// Lowers the limit until there are no copies, or it does not help.
+    fn lower(&self) -> anyhow::Result<()> {
+        let mut before = u64::MAX;
         for _ in 0..ROUNDS {
             let usage: u64 = self.get("memory.usage_in_bytes")?.trim().parse()?;
-            let copies = copies(usage, &self.get("memory.stat")?);
-            if copies < ENOUGH {
+            // Tables of QEMU's memory, and other things of the kernel's.
+            let kernel: u64 = self.get("memory.kmem.usage_in_bytes")?.trim().parse()?;
+            let copies = copies(usage.saturating_sub(kernel), &self.get("memory.stat")?);
+            if copies < ENOUGH || copies >= before {
                 break;
             }
+            before = copies;
             let limit = usage.saturating_sub(copies).max(LEAST).to_string();
             // It fails if less can be freed than that; what could be is then free.
             let _ = self.set("memory.limit_in_bytes", &limit);
         }
-        self.set("memory.swappiness", STAYS)?;
-        self.set("memory.limit_in_bytes", UNLIMITED)
+        Ok(())
     }
 
     fn get(&self, what: &str) -> anyhow::Result<String> {
@@ -84,8 +94,8 @@ impl Group {
     }
 }
 
-/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what is
-/// neither in use by a program nor a file's.
+/// How much of what is on swap is in memory as well, in bytes, by a group's figures: what of so
+/// many bytes beside the kernel's own is neither in use by a program nor a file's.
 fn copies(usage: u64, stat: &str) -> u64 {
     let of = |wanted: &str| {
         let lines = stat.lines().filter_map(|line| line.split_once(' '));

@@ -49,8 +49,12 @@ fn row(base: &Base, way: Way, trials: &[&Trial]) -> Option<[String; 8]> {
     let device = base.tier.bytes_per_s as f64;
     let mean = |values: Vec<f64>| (!values.is_empty()).then(|| mean_of(&values));
     let each = |of: &dyn Fn(&Sleep) -> f64| mean(sleeps.iter().map(of).collect());
-    let out_at = each(&|sleep| sleep.bytes as f64 / sleep.took_s.max(f64::EPSILON))?;
-    let runs = each(&|sleep| sleep.runs as f64 / (sleep.bytes as f64 / 1048576.0))?;
+    let out_at = each(&|sleep| sleep.bytes as f64 / sleep.took_s.max(f64::EPSILON));
+    let mib = |bytes: u64| (bytes as f64 / 1_048_576.0).max(f64::EPSILON);
+    let runs = each(&|sleep| sleep.runs as f64 / mib(sleep.bytes));
+    if trials.is_empty() {
+        return None;
+    }
     let back_at = wakes().filter_map(|wake| {
         let took = wake.all_s.filter(|took| *took > 0.0)?;
         Some(wake.bytes as f64 / took)
@@ -63,8 +67,8 @@ fn row(base: &Base, way: Way, trials: &[&Trial]) -> Option<[String; 8]> {
         base.medium.to_string(),
         way.to_string(),
         format::rate(device),
-        part(out_at),
-        format!("{runs:.1}"),
+        out_at.map_or(UNKNOWN.into(), part),
+        runs.map_or(UNKNOWN.into(), |runs| format!("{runs:.1}")),
         mean(back_at.collect()).map_or(UNKNOWN.into(), part),
         seconds(mean(wakes().filter_map(|wake| wake.predicted_s).collect())),
         seconds(mean(wakes().filter_map(|wake| wake.all_s).collect())),

@@ -65,10 +65,10 @@ impl Pool {
         self.slower * bytes / self.model.device().media() as f64
     }
 
-    /// What it takes of a device's time to get to a random place. Flash gets to several at a time;
-    /// here each takes its part of that, and not all of it.
+    /// What it takes to get to a random place. (Flash gets at several at a time, and here at one: it
+    /// answers as fast if little is asked of it, and does less at most.)
     fn access(&self) -> f64 {
-        self.slower * self.model.device().mean_random_busy(0).as_secs_f64()
+        self.slower * self.model.device().mean_random(0).as_secs_f64()
     }
 
     /// What it takes to get to the next place of what is destaged.

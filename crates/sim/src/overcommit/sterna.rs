@@ -52,7 +52,7 @@ impl Sterna {
     /// A daemon that watches a guest that has just fallen asleep.
     pub(super) fn new(knows: Knows, guest: &Guest) -> Sterna {
         let out = guest.out().len() as u64 * GRANULE;
-        let stirring = Stirring::new(Nanos(0), out, knows.speed.access);
+        let stirring = Stirring::new(Nanos(0), out, knows.speed.page());
         Sterna {
             knows,
             wake: None,
