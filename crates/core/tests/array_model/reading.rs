@@ -37,7 +37,8 @@ fn flash_does_as_many_random_reads_as_its_channels_and_its_media_allow() {
         let mut flash = array("flash-2010?link=1T&overhead=0s");
         let peak = flash.model().random_read_peak(bytes);
         let found = closed(&mut flash, Kind::Read, 32, 5, random(bytes));
-        near(found.iops(), peak, 0.1);
+        // One that gets at its bytes sooner than another before it waits for that.
+        near(found.iops(), peak, 0.15);
     }
 }
 
