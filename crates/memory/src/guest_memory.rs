@@ -149,7 +149,7 @@ impl GuestMemory {
     ) -> std::io::Result<()> {
         let process = self.processors.0;
         let Some(group) = ControlGroup::of(process.pid) else { return Ok(()) };
-        let copies = || Ok::<_, std::io::Error>(group.copies(self.signs()?.out)?);
+        let copies = || -> std::io::Result<u64> { group.copies(self.signs()?.out) };
         let mut left = copies()?;
         while left > 0 && !is_to_stop() && process.is_there() {
             let piece = left.min(FREED_AT_ONCE);
