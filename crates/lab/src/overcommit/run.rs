@@ -116,10 +116,11 @@ impl<'s> Run<'s> {
         let customers = self.gather().await?;
         let asleep = self.stage.sleep(&tier_name(medium)).await?;
         self.phase(&format!("{medium}, {way}: customers come"));
-        self.stage.go_on().await?;
+        // Before the guest goes on: its first request would have it woken, and perhaps held.
         if way == Way::Beside {
             self.site.client().wake_vm(VM, &WakeVm { hold_ms: Some(0) }).await?;
         }
+        self.stage.go_on().await?;
         let customers = self.watch(customers, self.plan.seconds).await?;
         let orders = self.leave(customers, self.plan.seconds).await?;
         self.keep(medium, way, asleep, orders);
