@@ -192,8 +192,8 @@ impl Signs {
         back.max(self.faults.saturating_sub(earlier.faults))
     }
 
-    /// The same of a guest that sleeps, of which Sterna has nothing read: pages that came back while
-    /// none was read from swap were in memory as well, whoever waits for what else.
+    /// The same of a guest that sleeps, of which Sterna has nothing read: pages that came back
+    /// while none was read from swap were in memory as well, whoever waits for what else.
     pub(crate) fn waits_asleep_since(self, earlier: Signs) -> u64 {
         let read = self.read.saturating_sub(earlier.read);
         let back = earlier.out.saturating_sub(self.out) / PAGE;

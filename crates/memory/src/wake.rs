@@ -54,6 +54,16 @@ pub(crate) enum Cause {
     Memory,
 }
 
+impl Cause {
+    /// How long the guest may be held.
+    fn hold(self) -> Nanos {
+        match self {
+            Cause::Asked { hold } => hold,
+            Cause::Disk | Cause::Memory => HOLD_MOST,
+        }
+    }
+}
+
 impl Memory {
     /// Brings a VM's memory back, and notes what its guest uses for a minute.
     pub fn wake_vm(self: &Arc<Self>, vm: &str, request: &WakeVm) -> Result<VmMemory> {
@@ -108,10 +118,7 @@ impl Memory {
         let copies = sterna_os::memory::host().map_or(0, |host| host.swap_cached);
         let setup = Setup {
             streams: streams.map(|(speed, it)| (it, speed)).collect(),
-            hold: match cause {
-                Cause::Asked { hold } => hold,
-                Cause::Disk | Cause::Memory => HOLD_MOST,
-            },
+            hold: cause.hold(),
             processors: guest.processors().1.len() as u32,
         };
         let neighbours = Neighbours::of(self, &tiers, disks)?;

@@ -31,9 +31,9 @@ impl ControlGroup {
         found(&text, pid, &ROOTS.map(Path::new))
     }
 
-    /// How much of it is on swap and in memory as well and not in use, in bytes, if so many bytes of
-    /// the process are out. (What is in use and has a place on swap counts as on swap, and not as
-    /// out.)
+    /// How much of it is on swap and in memory as well and not in use, in bytes, if so many bytes
+    /// of the process are out. (What is in use and has a place on swap counts as on swap, and not
+    /// as out.)
     pub fn copies(&self, out: u64) -> io::Result<u64> {
         let stat = fs::read_to_string(self.file.with_file_name("memory.stat"))?;
         let on_swap =

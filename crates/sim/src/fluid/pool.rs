@@ -65,8 +65,8 @@ impl Pool {
         self.slower * bytes / self.model.device().media() as f64
     }
 
-    /// What it takes to get to a random place. (Flash gets at several at a time, and here at one: it
-    /// answers as fast if little is asked of it, and does less at most.)
+    /// What it takes to get to a random place. (Flash gets at several at a time, and here at one:
+    /// it answers as fast if little is asked of it, and does less at most.)
     fn access(&self) -> f64 {
         self.slower * self.model.device().mean_random(0).as_secs_f64()
     }
