@@ -50,15 +50,24 @@ pub(super) fn report(
 
 /// The wakes, for the terminal.
 pub(super) fn words(outcome: &Outcome, output: Output) -> String {
-    let numbers = HEAD.map(|head| match head {
+    table(HEAD, rows(outcome), output) + &swapping::words(outcome, output)
+}
+
+/// A table of the ways on media, whose other columns are numbers.
+pub(super) fn table<const N: usize>(
+    head: [&str; N],
+    rows: Vec<[String; N]>,
+    output: Output,
+) -> String {
+    let numbers = head.map(|head| match head {
         "MEDIUM" | "WAY" => (head, Column::Left),
         _ => (head, Column::Right),
     });
     let mut table = Table::new(&numbers);
-    for row in rows(outcome) {
+    for row in rows {
         table.row(row.map(Into::into).into());
     }
-    output.table(&table) + "\n" + &swapping::words(outcome, output)
+    output.table(&table) + "\n"
 }
 
 fn rows(outcome: &Outcome) -> Vec<[String; 9]> {

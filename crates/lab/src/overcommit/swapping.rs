@@ -2,13 +2,12 @@
 
 use sterna_console::format;
 use sterna_console::output::Output;
-use sterna_console::table::{Column, Table};
 use sterna_report::{Sheet, UNKNOWN};
 
 use super::bars::{mean_of, percent};
 use super::outcome::{Base, Outcome, Sleep, Trial};
 use super::plan::Way;
-use super::report::WAYS;
+use super::report::{WAYS, table};
 
 /// The columns. `DEVICE` is what the device reads in order; how fast memory went out and came back
 /// is a part of that.
@@ -26,15 +25,7 @@ pub(super) fn sheet(outcome: &Outcome) -> Sheet {
 
 /// For the terminal.
 pub(super) fn words(outcome: &Outcome, output: Output) -> String {
-    let numbers = HEAD.map(|head| match head {
-        "MEDIUM" | "WAY" => (head, Column::Left),
-        _ => (head, Column::Right),
-    });
-    let mut table = Table::new(&numbers);
-    for row in rows(outcome) {
-        table.row(row.map(Into::into).into());
-    }
-    output.table(&table) + "\n"
+    table(HEAD, rows(outcome), output)
 }
 
 fn rows(outcome: &Outcome) -> Vec<[String; 8]> {
