@@ -240,7 +240,7 @@ fn counts(devices: &[Option<BlockDevice>], seen: &[(String, SeenProcess)]) -> Co
     let of_vm = |(vm, seen): &(String, SeenProcess)| Some((vm.clone(), seen.counts()?));
     Counts {
         at: Instant::now(),
-        faults: sterna_os::memory::faults().ok(),
+        faults: sterna_os::memory::reads().ok().map(|reads| reads.faults),
         devices: devices.iter().flatten().filter_map(of_device).collect(),
         vms: seen.iter().filter_map(of_vm).collect(),
     }

@@ -13,6 +13,7 @@ use sterna_core::memory::{
 };
 use sterna_machines::{Process, VmProcess};
 use sterna_os::control_group::ControlGroup;
+use sterna_os::memory::{self, Reads};
 use sterna_os::process_counts::ProcessCounts;
 use sterna_os::process_memory::{self, Mapping, PAGE, Page, ProcessMemory};
 
@@ -36,10 +37,8 @@ pub(crate) struct Signs {
     out: u64,
     /// How often its process had to wait for a page.
     faults: u64,
-    /// How often any process of the host had to.
-    all_faults: u64,
-    /// How many pages the host has read from swap.
-    read: u64,
+    /// What the whole host has read.
+    host: Reads,
 }
 
 /// Where a VM's memory is.
@@ -163,8 +162,7 @@ impl GuestMemory {
     pub(crate) fn signs(&self) -> std::io::Result<Signs> {
         let Process { pid, started } = self.processors.0;
         let ProcessCounts { out, faults, .. } = ProcessCounts::of_process(pid, started)?;
-        let all_faults = sterna_os::memory::faults()?;
-        Ok(Signs { out, faults, all_faults, read: sterna_os::memory::swapped_in()? })
+        Ok(Signs { out, faults, host: memory::reads()? })
     }
 
     fn addresses(&self, part: ByteRange) -> Range<u64> {
@@ -195,7 +193,7 @@ impl Signs {
     /// The same of a guest that sleeps, of which Sterna has nothing read: pages that came back
     /// while none was read from swap were in memory as well, whoever waits for what else.
     pub(crate) fn waits_asleep_since(self, earlier: Signs) -> u64 {
-        let read = self.read.saturating_sub(earlier.read);
+        let read = self.host.from_swap.saturating_sub(earlier.host.from_swap);
         let back = earlier.out.saturating_sub(self.out) / PAGE;
         self.faults.saturating_sub(earlier.faults).max(back.min(read))
     }
@@ -206,7 +204,7 @@ impl Signs {
     /// processes and the pages that came back.
     pub(crate) fn waits_since(self, earlier: Signs, others: u64) -> u64 {
         let back = (earlier.out.saturating_sub(self.out) / PAGE).saturating_sub(others);
-        let all = self.all_faults.saturating_sub(earlier.all_faults);
+        let all = self.host.faults.saturating_sub(earlier.host.faults);
         self.faults.saturating_sub(earlier.faults).max(back.min(all))
     }
 }

@@ -21,17 +21,21 @@ pub fn host() -> io::Result<HostMemory> {
         .ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-/// How often a process had to wait for a page to be read since the host was started, whichever
-/// process it was, and from swap or from a file.
-pub fn faults() -> io::Result<u64> {
-    count_of(&fs::read_to_string("/proc/vmstat")?, "pgmajfault")
-        .ok_or_else(|| ErrorKind::InvalidData.into())
+/// What the host has read since it was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reads {
+    /// How often a process had to wait for a page, whichever process it was, and from swap or from
+    /// a file.
+    pub faults: u64,
+    /// Pages from swap.
+    pub from_swap: u64,
 }
 
-/// How many pages were read from swap since the host was started.
-pub fn swapped_in() -> io::Result<u64> {
-    count_of(&fs::read_to_string("/proc/vmstat")?, "pswpin")
-        .ok_or_else(|| ErrorKind::InvalidData.into())
+/// What the host has read by now.
+pub fn reads() -> io::Result<Reads> {
+    let text = fs::read_to_string("/proc/vmstat")?;
+    let count = |name| count_of(&text, name).ok_or(ErrorKind::InvalidData);
+    Ok(Reads { faults: count("pgmajfault")?, from_swap: count("pswpin")? })
 }
 
 /// The number behind a name, of the kernel's "name number" lines.
@@ -74,6 +78,6 @@ mod tests {
             (count_of(text, "pgmajfault"), count_of(text, "pg")),
             (Some(12), None)
         );
-        assert!(faults().is_ok());
+        assert!(reads().is_ok());
     }
 }

@@ -21,6 +21,7 @@
 //! A few waits say nothing, however long they take: the device may hang for others. A guest with
 //! little out is seen by its waits alone.
 
+use super::tier::PAGE;
 use crate::Nanos;
 
 /// What a guest waits is counted over this long.
@@ -46,9 +47,6 @@ const USES: f64 = 1.0 / 16.0;
 
 /// So little says nothing, in bytes: the idle parts of a small guest are no smaller.
 const USES_LITTLE: u64 = 8 << 20;
-
-/// What a guest's pages are counted in.
-const PAGE: u64 = 4096;
 
 /// Why a guest needs its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,8 +36,7 @@ impl TierSpeed {
 
     /// How long a page takes at a random place, alone.
     pub fn page(&self) -> Nanos {
-        let page = (GRANULE / PAGES_PER_GRANULE) as f64;
-        Nanos(((self.seek() + page / self.sequential.max(1.0)) * 1e9) as u64)
+        Nanos(((self.seek() + PAGE as f64 / self.sequential.max(1.0)) * 1e9) as u64)
     }
 
     /// How many bytes that lie together come back within such a time, in order.
@@ -50,13 +49,16 @@ impl TierSpeed {
     pub fn read<'a>(&self, granules: impl IntoIterator<Item = &'a OutGranule>) -> f64 {
         let all: Vec<&OutGranule> = granules.into_iter().collect();
         let pages: u64 = all.iter().map(|it| u64::from(it.pages)).sum();
-        let bytes = pages as f64 * (GRANULE / PAGES_PER_GRANULE) as f64;
+        let bytes = (pages * PAGE) as f64;
         runs(all.iter().copied()) as f64 * self.seek() + bytes / self.sequential.max(1.0)
     }
 }
 
 /// Pages of 4 KiB in a granule.
 pub const PAGES_PER_GRANULE: u64 = 16;
+
+/// Bytes of a page.
+pub(super) const PAGE: u64 = GRANULE / PAGES_PER_GRANULE;
 
 /// How long a wake takes, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -11,9 +11,7 @@ use sterna_api::{
     AddDatastore, AddVm, CreateDisk, Provision, SleepVm, VmMemory, VmMemoryState,
 };
 use sterna_core::Bytes;
-use sterna_workload::dvdstore::{
-    self, LoadOptions, Server, Size, Store, Tablespaces, Verdict,
-};
+use sterna_workload::dvdstore::{self, LoadOptions, Server, Size, Store, Tablespaces};
 use tokio::time::{Instant, sleep};
 
 use super::group::Group;
@@ -23,6 +21,7 @@ use super::swappiness::Swappiness;
 use crate::guest::Link;
 use crate::guest::machine::{Image, Machine, Memory};
 use crate::guest::monitor::Monitor;
+use crate::guest::orders::Orders;
 use crate::site::Site;
 
 /// The VM, as the daemon knows it.
@@ -52,8 +51,8 @@ pub(super) struct Stage<'s> {
     store: Store,
     /// The sum of the noise.
     sum: String,
-    /// Files of acknowledged orders.
-    orders: Vec<PathBuf>,
+    /// The acknowledged orders.
+    orders: Orders,
     // Last: QEMU must have left it.
     group: Group,
     _others: Swappiness,
@@ -96,7 +95,7 @@ impl<'s> Stage<'s> {
         machine.run(NOISE).await?;
         let sum = machine.run(SUM).await?;
         let monitor = machine.monitor().await?;
-        let orders = Vec::new();
+        let orders = Orders::default();
         let stage =
             Stage { site, machine, monitor, store, sum, orders, group, _others: others };
         stage.known().await?;
@@ -111,9 +110,7 @@ impl<'s> Stage<'s> {
 
     /// A new file for acknowledged orders.
     pub(super) fn orders(&mut self) -> PathBuf {
-        let file = self.site.dir().join(format!("orders-{}", self.orders.len()));
-        self.orders.push(file.clone());
-        file
+        self.orders.file(self.site.dir())
     }
 
     /// Has the daemon know the VM.
@@ -195,14 +192,6 @@ impl<'s> Stage<'s> {
     /// Looks for each order that was acknowledged: how many there were, and how many are missing.
     pub(super) async fn check(&self) -> anyhow::Result<(u64, u64)> {
         let (_, server) = self.shop()?;
-        let (mut all, mut lost) = (0, 0);
-        for file in &self.orders {
-            let Verdict { acknowledged, missing } = dvdstore::check(&server, file)
-                .await
-                .context("cannot look for the orders")?;
-            all += acknowledged;
-            lost += missing.len() as u64;
-        }
-        Ok((all, lost))
+        self.orders.check(&server).await
     }
 }

@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use sterna_api::{AddDatastore, AttachDisk, Client, CreateDisk, ImportDisk, Provision};
 use sterna_qemu::Export;
-use sterna_workload::dvdstore::{
-    self, LoadOptions, Server, Size, Store, Tablespaces, Verdict,
-};
+use sterna_workload::dvdstore::{self, LoadOptions, Server, Size, Store, Tablespaces};
 use sterna_workload::random::Random;
 
 use super::mirror::Mirror;
 use super::plan::{Disk, Plan, Way};
 use crate::guest::Link;
 use crate::guest::machine::{self, Image, Machine, Memory};
+use crate::guest::orders::Orders;
 use crate::site::{NBD_SOCKET, Site};
 
 impl Disk {
@@ -57,8 +56,8 @@ pub(super) struct Stage<'s> {
     machine: Option<Machine>,
     /// The store, when it is loaded.
     pub(super) store: Option<Store>,
-    /// Files of acknowledged orders.
-    orders: Vec<PathBuf>,
+    /// The acknowledged orders.
+    orders: Orders,
     /// What kernel and server complained of, boot by boot.
     complaints: Vec<String>,
 }
@@ -106,7 +105,7 @@ impl<'s> Stage<'s> {
             ground,
             machine: None,
             store: None,
-            orders: Vec::new(),
+            orders: Orders::default(),
             complaints: Vec::new(),
         })
     }
@@ -180,9 +179,7 @@ impl<'s> Stage<'s> {
 
     /// A new file for acknowledged orders.
     pub(super) fn orders(&mut self) -> PathBuf {
-        let file = self.site.dir().join(format!("orders-{}", self.orders.len()));
-        self.orders.push(file.clone());
-        file
+        self.orders.file(self.site.dir())
     }
 
     /// Looks for each order that was acknowledged: how many there were, and how many of
@@ -192,15 +189,7 @@ impl<'s> Stage<'s> {
         self.off().await?;
         self.on(Link::VhostUser).await?;
         let server = self.server()?;
-        let (mut all, mut lost) = (0, 0);
-        for file in &self.orders {
-            let Verdict { acknowledged, missing } = dvdstore::check(&server, file)
-                .await
-                .context("cannot look for the orders")?;
-            all += acknowledged;
-            lost += missing.len() as u64;
-        }
-        Ok((all, lost))
+        self.orders.check(&server).await
     }
 
     /// What the guest finds wrong with its disks and its database, and whatever kernel and

@@ -6,7 +6,7 @@
 //! must be there, and neither the guest's kernel nor its file systems nor PostgreSQL may
 //! have anything to say.
 //!
-//! These tests take turns, and are the longest: `scripts/test` begins with them.
+//! These tests take turns, and are the longest: `scripts/test` begins them as early as it can.
 
 mod svmotion;
 
